@@ -1,0 +1,1 @@
+"""Graph learning with out-of-distribution nodes, in JAX."""

@@ -1,0 +1,69 @@
+"""Records that cross module borders, and the legend of the shapes.
+
+N nodes, E directed edges, F features, C known (ID) classes, H attention heads,
+D width per head, S runs. A score is higher for a node that looks more OOD.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jraph
+import numpy as np
+import scipy.sparse
+
+Array = jax.Array
+
+
+class InputError(ValueError):
+    """A mistake in what the user gave; its text is one sentence meant for them."""
+
+
+class Dataset(NamedTuple):
+    """A graph with labels, on the host, ready to be split.
+
+    Edges carry no self-loops and no duplicates; they are symmetric unless the
+    source is directed.
+    """
+
+    name: str
+    features: np.ndarray | scipy.sparse.csr_array  # [N, F] float32, already scaled
+    senders: np.ndarray  # [E] int32
+    receivers: np.ndarray  # [E] int32
+    labels: np.ndarray  # [N] int32, -1 where the source gives none
+    id_classes: tuple[int, ...]  # ascending; every other class is OOD
+    test_size: int  # ID test nodes of a split, and as many OOD ones
+    num_public_train: int = 0  # leading nodes of a published train split, if any
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return self.features.shape[0]
+
+    @property
+    def num_classes(self) -> int:
+        """C, the number of known classes."""
+        return len(self.id_classes)
+
+
+class Split(NamedTuple):
+    """Who is labelled, validated on and tested on. Splits stack over seeds."""
+
+    labels: Array | np.ndarray  # [N] int32: 0..C-1, C for OOD, -1 without a label
+    is_ood: Array | np.ndarray  # [N] bool
+    train: Array | np.ndarray  # [N] bool, ID nodes only
+    val: Array | np.ndarray  # [N] bool, ID and OOD nodes
+    test: Array | np.ndarray  # [N] bool, ID and OOD nodes
+
+
+class Outputs(NamedTuple):
+    """What every backbone returns for a graph."""
+
+    logits: Array  # [N, C]
+    hidden: Array  # [N, D], the representation before the last layer
+    attention: tuple[Array, ...]  # OOD logits per layer, [N, H] each; () if none
+
+
+Predict = Callable[[jraph.GraphsTuple], Outputs]
+Regularizer = Callable[[Outputs, Split], Array]
+Detector = Callable[[Predict, jraph.GraphsTuple, Split], Array]
