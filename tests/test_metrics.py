@@ -1,0 +1,332 @@
+"""Metrics against scikit-learn, the authors' values, and properties."""
+
+import json
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics as sk
+
+from oodgat_jax import metrics
+from oodgat_jax.types import Split
+
+REFERENCE = pathlib.Path(__file__).parent / "reference" / "metrics.json"
+DETECTION = (metrics.auroc, metrics.aupr, metrics.fpr95, metrics.fpr95_paper)
+C = 4
+N = 300
+
+
+def sample(seed, size=N, ties=True, ood_share=0.4):
+    """Random scores (with many ties), logits and split; masks overlap nothing."""
+    draw = np.random.default_rng(seed)
+    is_ood = draw.random(size) < ood_share
+    scores = draw.normal(size=size) + is_ood
+    scores = (np.round(scores, 1) if ties else scores).astype(np.float32)
+    labels = np.where(is_ood, C, draw.integers(0, C, size)).astype(np.int32)
+    logits = draw.normal(size=(size, C)).astype(np.float32)
+    logits[np.arange(size), labels % C] += 1.0
+    part = draw.integers(0, 3, size)
+    split = Split(labels, is_ood, part == 0, part == 1, part == 2)
+    return jnp.asarray(scores), jnp.asarray(logits), jax.tree.map(jnp.asarray, split)
+
+
+def first_fpr(is_ood, scores):
+    fpr, tpr, _ = sk.roc_curve(is_ood, scores, drop_intermediate=False)
+    return fpr[tpr >= 0.95][0]
+
+
+def mean_fpr(is_ood, scores):
+    fpr, tpr, _ = sk.roc_curve(is_ood, scores, drop_intermediate=False)
+    near = np.abs(tpr - 0.95) < 0.005
+    return fpr[near].mean() if near.any() else 0.0
+
+
+ORACLES = {
+    metrics.auroc: sk.roc_auc_score,
+    metrics.aupr: sk.average_precision_score,
+    metrics.fpr95: first_fpr,
+    metrics.fpr95_paper: mean_fpr,
+}
+
+
+def joint(labels, predicted, scores, threshold):
+    """scikit-learn's weighted F1 of the joint prediction."""
+    called = np.where(scores > threshold, C, predicted)
+    return sk.f1_score(labels, called, average="weighted", zero_division=0)
+
+
+def best_joint(labels, predicted, scores):
+    thresholds = [-np.inf, *np.unique(scores)]
+    return max(joint(labels, predicted, scores, t) for t in thresholds)
+
+
+@pytest.mark.parametrize("metric", DETECTION, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("ties", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_detection_equals_scikit_learn(metric, ties, seed):
+    scores, _, split = sample(seed, ties=ties)
+    inside = np.asarray(split.test)
+    expected = ORACLES[metric](split.is_ood[inside], scores[inside])
+    got = metric(scores, split.is_ood, split.test)
+    np.testing.assert_allclose(got, expected, atol=2e-6)
+
+
+def test_authors_fpr_is_not_always_zero_in_these_tests():
+    values = [
+        metrics.fpr95_paper(s, p.is_ood, p.test) for s, _, p in map(sample, range(5))
+    ]
+    assert max(values) > 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("threshold", [-np.inf, -0.5, 0.3, 1.0, np.inf])
+def test_weighted_f1_equals_scikit_learn(seed, threshold):
+    scores, logits, split = sample(seed)
+    predicted, inside = jnp.argmax(logits, -1), np.asarray(split.test)
+    got = metrics.weighted_f1(
+        scores, predicted, split.labels, split.test, C, np.float32(threshold)
+    )
+    arrays = (np.asarray(a)[inside] for a in (split.labels, predicted, scores))
+    expected = joint(*arrays, np.float32(threshold))
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("ood_share", [0.02, 0.4, 0.98])
+@pytest.mark.parametrize("ties", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_best_threshold_is_the_best_of_all(seed, ties, ood_share):
+    scores, logits, split = sample(seed, ties=ties, ood_share=ood_share)
+    predicted, inside = jnp.argmax(logits, -1), np.asarray(split.test)
+    threshold = metrics.best_threshold(scores, predicted, split.labels, split.test, C)
+    got = metrics.weighted_f1(scores, predicted, split.labels, split.test, C, threshold)
+    arrays = (np.asarray(a)[inside] for a in (split.labels, predicted, scores))
+    np.testing.assert_allclose(got, best_joint(*arrays), atol=1e-6)
+
+
+def test_best_threshold_survives_infinite_scores():
+    scores = jnp.array([jnp.inf, 1.0, -jnp.inf, -jnp.inf])
+    predicted, labels = jnp.zeros(4, int), jnp.array([1, 1, 1, 0])
+    mask = jnp.ones(4, bool)
+    threshold = metrics.best_threshold(scores, predicted, labels, mask, 1)
+    called = np.where(np.asarray(scores) > threshold, 1, 0)
+    np.testing.assert_array_equal(called, [1, 1, 0, 0])
+
+
+def test_among_equal_thresholds_the_highest_is_taken():
+    scores = jnp.array([3.0, 2.0, 1.0, 0.0])
+    labels = predicted = jnp.zeros(4, int)
+    mask = jnp.ones(4, bool)
+    assert metrics.best_threshold(scores, predicted, labels, mask, 1) == 3.0
+
+
+def test_accuracy_ignores_ood_and_unlabelled_nodes():
+    logits = jnp.eye(3)[jnp.array([0, 1, 2, 0, 1, 2])]
+    labels = jnp.array([0, 1, 0, 3, -1, 2])
+    test = jnp.array([True, True, True, True, True, False])
+    split = Split(labels, labels == 3, ~test, ~test, test)
+    assert metrics.accuracy(logits, split, test) == pytest.approx(2 / 3)
+    broken = logits.at[0].set(jnp.nan)
+    assert metrics.accuracy(broken, split, test) == pytest.approx(1 / 3)
+
+
+def test_authors_values():
+    stored = json.loads(REFERENCE.read_text())
+    scores, is_ood = jnp.array(stored["scores"]), jnp.array(stored["is_ood"], bool)
+    mask = jnp.ones_like(is_ood)
+    got = {
+        "auroc": metrics.auroc(scores, is_ood, mask),
+        "aupr_ood_positive": metrics.aupr(scores, is_ood, mask),
+        "aupr_id_positive": metrics.aupr(-scores, ~is_ood, mask),
+        "fpr80_90_95_as_coded": [
+            metrics.fpr_near_tpr(scores, is_ood, mask, level) for level in (80, 90, 95)
+        ],
+    }
+    for name, value in got.items():
+        np.testing.assert_allclose(value, stored[name], atol=1e-6, err_msg=name)
+
+
+def test_authors_best_joint_f1():
+    stored = json.loads(REFERENCE.read_text())
+    names = ("joint_scores", "predicted", "joint_labels")
+    scores, predicted, labels = (jnp.array(stored[name]) for name in names)
+    arguments = (scores, predicted, labels, jnp.ones(len(scores), bool), 3)
+    expected = stored["best_joint_f1_weighted"]
+    grid = [metrics.weighted_f1(*arguments, k / 100) for k in range(1, 100)]
+    np.testing.assert_allclose(max(grid), expected, atol=1e-6)
+    exact = metrics.weighted_f1(*arguments, metrics.best_threshold(*arguments))
+    np.testing.assert_allclose(exact, expected, atol=1e-6)
+
+
+UNDEFINED = {
+    "no OOD node": {"is_ood": False},
+    "no ID node": {"is_ood": True},
+    "empty masks": {"test": False, "val": False},
+    "empty validation": {"val": False},
+}
+
+
+def undefined(case):
+    """A sample with some fields of its split filled with one value."""
+    scores, logits, split = sample(0)
+    filled = {k: jnp.full(N, v) for k, v in UNDEFINED[case].items()}
+    split = split._replace(**filled)
+    if "is_ood" in filled:
+        labels = jnp.where(split.is_ood, C, split.labels % C)
+        split = split._replace(labels=labels)
+    return scores, logits, split
+
+
+@pytest.mark.parametrize("case", UNDEFINED)
+def test_undefined_metrics_are_finite(case):
+    scores, logits, split = undefined(case)
+    values = metrics.evaluate(scores, logits, split)
+    assert all(np.isfinite(v) and 0 <= v <= 1 for v in values.values()), values
+    assert np.isfinite(metrics.validation_score(scores, logits, split))
+
+
+def test_undefined_metrics_do_not_flatter():
+    values = metrics.evaluate(*undefined("empty masks"))
+    expected = dict.fromkeys(values, 0.0) | {"auroc": 0.5, "fpr95": 1.0}
+    assert values == expected
+    for case in ("no OOD node", "no ID node"):
+        values = metrics.evaluate(*undefined(case))
+        assert (values["auroc"], values["fpr95"]) == (0.5, 1.0)
+
+
+def test_constant_scores_are_chance():
+    scores, logits, split = sample(0)
+    values = metrics.evaluate(jnp.zeros_like(scores), logits, split)
+    share = np.mean(np.asarray(split.is_ood)[np.asarray(split.test)])
+    assert values["auroc"] == pytest.approx(0.5)
+    assert values["aupr"] == pytest.approx(share, abs=1e-6)
+    assert values["fpr95"] == 1.0
+
+
+def test_nan_scores_show_inside_the_mask_only():
+    scores, logits, split = sample(0)
+    split = split._replace(train=split.train.at[0].set(False))
+    hidden = jnp.where(split.test | split.val, scores, jnp.nan)
+    assert not np.isnan(list(metrics.evaluate(hidden, logits, split).values())).any()
+    values = metrics.evaluate(jnp.where(split.test, jnp.nan, scores), logits, split)
+    assert np.isfinite(values.pop("accuracy"))
+    assert np.isnan(list(values.values())).all()
+
+
+def test_jit_equals_eager():
+    arguments = sample(1)
+    eager, fast = metrics.evaluate(*arguments), jax.jit(metrics.evaluate)(*arguments)
+    for name in eager:
+        np.testing.assert_allclose(fast[name], eager[name], atol=1e-6, err_msg=name)
+
+
+def test_numpy_split_works_inside_jit():
+    scores, logits, split = sample(1)
+    host = jax.tree.map(np.asarray, split)
+    for metric in (metrics.validation_score, metrics.evaluate):
+        inside = jax.jit(lambda s, z, f=metric: f(s, z, host))(scores, logits)
+        outside = metric(scores, logits, split)
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, b, 1e-6), inside, outside
+        )
+
+
+@pytest.mark.parametrize("function", [metrics.evaluate, metrics.validation_score])
+def test_vmap_equals_loop(function):
+    runs = [sample(seed) for seed in range(3)]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *runs)
+    together = jax.vmap(function)(*stacked)
+    single = jax.tree.map(
+        lambda *leaves: jnp.stack(leaves), *(function(*r) for r in runs)
+    )
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), together, single
+    )
+
+
+def test_validation_threshold_ignores_test_labels():
+    scores, logits, split = sample(2)
+    predicted = jnp.argmax(logits, -1)
+    changed = jnp.where(split.val, split.labels, (split.labels + 1) % (C + 1))
+    first, second = (
+        metrics.best_threshold(scores, predicted, labels, split.val, C)
+        for labels in (split.labels, changed)
+    )
+    assert first == second
+
+
+def test_validation_score_is_accuracy_plus_auroc_of_validation():
+    scores, logits, split = sample(3)
+    inside = np.asarray(split.val)
+    known = inside & ~np.asarray(split.is_ood)
+    right = np.argmax(logits, -1)[known] == np.asarray(split.labels)[known]
+    expected = right.mean() + sk.roc_auc_score(split.is_ood[inside], scores[inside])
+    got = metrics.validation_score(scores, logits, split)
+    assert float(got) == pytest.approx(float(expected), abs=1e-6)
+
+
+def test_large_graphs_keep_their_digits():
+    draw = np.random.default_rng(0)
+    is_ood = draw.random(1_000_000) < 0.3
+    scores = (draw.normal(size=is_ood.size) + is_ood).astype(np.float32)
+    mask = np.ones_like(is_ood)
+    for metric in (metrics.auroc, metrics.aupr, metrics.fpr95_paper):
+        got = jax.jit(metric)(scores, is_ood, mask)
+        np.testing.assert_allclose(got, ORACLES[metric](is_ood, scores), atol=1e-6)
+
+
+# Integers keep monotone maps exact in float32.
+NODES = st.lists(
+    st.tuples(st.integers(-50, 50), st.booleans(), st.booleans()),
+    min_size=24,
+    max_size=24,
+)
+FEW = settings(max_examples=40, deadline=None)
+
+
+def columns(nodes):
+    scores, is_ood, mask = zip(*nodes, strict=True)
+    return jnp.array(scores, jnp.float32), jnp.array(is_ood), jnp.array(mask)
+
+
+@FEW
+@given(NODES, st.sampled_from([lambda s: 3 * s + 7, lambda s: s**3, jnp.arctan]))
+def test_monotone_maps_change_nothing(nodes, rising):
+    scores, is_ood, mask = columns(nodes)
+    for metric in DETECTION:
+        assert metric(rising(scores), is_ood, mask) == metric(scores, is_ood, mask)
+
+
+@FEW
+@given(NODES)
+def test_auroc_of_negated_scores_is_the_complement(nodes):
+    scores, is_ood, mask = columns(nodes)
+    both = metrics.auroc(scores, is_ood, mask) + metrics.auroc(-scores, is_ood, mask)
+    assert both == pytest.approx(1.0, abs=1e-6)
+
+
+@FEW
+@given(NODES, st.integers(0, 2**32 - 1))
+def test_nodes_outside_the_mask_have_no_influence(nodes, seed):
+    scores, is_ood, mask = columns(nodes)
+    draw = np.random.default_rng(seed)
+    noise = draw.choice([np.nan, np.inf, -np.inf, 0.0, 60.0], len(nodes))
+    other = jnp.where(mask, scores, noise), jnp.where(mask, is_ood, ~is_ood)
+    for metric in DETECTION:
+        assert metric(*other, mask) == metric(scores, is_ood, mask)
+
+
+@FEW
+@given(NODES)
+def test_detection_equals_scikit_learn_on_any_input(nodes):
+    scores, is_ood, mask = columns(nodes)
+    inside = np.asarray(mask)
+    truth, values = np.asarray(is_ood)[inside], np.asarray(scores)[inside]
+    if truth.all() or not truth.any():
+        return
+    for metric in DETECTION:
+        expected = ORACLES[metric](truth, values)
+        assert metric(scores, is_ood, mask) == pytest.approx(expected, abs=1e-6)
