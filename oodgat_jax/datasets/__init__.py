@@ -1,0 +1,7 @@
+"""Raw files -> Dataset: the table of data sets, their readers, download and cache."""
+
+from oodgat_jax.datasets.loading import digits, load
+from oodgat_jax.datasets.records import Source
+from oodgat_jax.datasets.table import DATASETS
+
+__all__ = ["DATASETS", "Source", "digits", "load"]

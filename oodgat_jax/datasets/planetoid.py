@@ -1,0 +1,134 @@
+"""Reader of the Planetoid files (Cora, Citeseer, Pubmed).
+
+A data set is a handful of Python 2 pickles and one text file. A pickle is a program,
+so they go through an unpickler that admits the six names these files need and builds
+nothing but numpy arrays, dicts, lists and an inert stand-in for scipy's matrix class.
+"""
+
+import collections
+import io
+import itertools
+import pickle
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+from oodgat_jax.datasets import checks
+from oodgat_jax.datasets.records import RawGraph, Source
+
+
+class _Matrix:
+    """Stands in for scipy.sparse.csr_matrix: keeps the state, runs nothing."""
+
+    def __setstate__(self, state: dict) -> None:
+        self.parts = {
+            "data": state["data"],
+            "indices": state["indices"],
+            "indptr": state["indptr"],
+            "shape": state["_shape"],
+        }
+
+
+_ADMITTED = {
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy", "dtype"): np.dtype,
+    ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
+    ("scipy.sparse.csr", "csr_matrix"): _Matrix,
+    ("collections", "defaultdict"): collections.defaultdict,
+    ("__builtin__", "list"): list,
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Admits the names above and refuses every other one."""
+
+    def find_class(self, module: str, name: str) -> object:
+        """The admitted object for a name in the pickle."""
+        try:
+            return _ADMITTED[module, name]
+        except KeyError:
+            raise pickle.UnpicklingError(
+                f"it asks for {module}.{name}, which no Planetoid file needs"
+            ) from None
+
+
+def unpickle(path: Path) -> object:
+    """The content of a Planetoid pickle, without running anything it names."""
+    with checks.reading(path):
+        return _Unpickler(io.BytesIO(path.read_bytes()), encoding="latin1").load()
+
+
+def _matrix(path: Path) -> scipy.sparse.csr_array:
+    content = unpickle(path)
+    with checks.reading(path):
+        if not isinstance(content, _Matrix):
+            raise checks.bad(path, "does not hold a sparse matrix")
+        return checks.csr(content.parts, path)
+
+
+def _labels(path: Path, num_rows: int) -> np.ndarray:
+    """Class ids from one-hot rows; -1 for a row of zeros."""
+    one_hot = unpickle(path)
+    with checks.reading(path):
+        if not isinstance(one_hot, np.ndarray) or one_hot.dtype.kind not in "fiub":
+            raise checks.bad(path, "does not hold an array of numbers")
+        if one_hot.ndim != 2 or one_hot.shape[0] != num_rows:
+            raise checks.bad(path, f"does not hold {num_rows} rows")
+        if not np.isin(one_hot, (0, 1)).all() or (one_hot.sum(axis=1) > 1).any():
+            raise checks.bad(path, "holds labels that are not one-hot rows")
+        return np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
+
+
+def _links(path: Path, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends of every link in a dict from node to list of neighbours."""
+    graph = unpickle(path)
+    with checks.reading(path):
+        if not isinstance(graph, dict):
+            raise checks.bad(path, "does not hold a dict of neighbour lists")
+        nodes = checks.integers(list(graph), path, "nodes")
+        ends = list(itertools.chain.from_iterable(graph.values()))
+        receivers = checks.integers(ends, path, "neighbours")
+        senders = np.repeat(nodes, [len(ends) for ends in graph.values()])
+        for ids in (senders, receivers):
+            checks.within(ids, 0, num_nodes - 1, path, "node")
+        return senders, receivers
+
+
+def _test_index(path: Path, first: int, count: int, num_nodes: int) -> np.ndarray:
+    """Node ids of the test rows, in the order of the rows."""
+    with checks.reading(path):
+        lines = path.read_text(encoding="ascii").split()
+        index = checks.integers([int(line) for line in lines], path, "node ids")
+        if index.size != count or np.unique(index).size != count:
+            raise checks.bad(path, f"does not hold {count} distinct node ids")
+        checks.within(index, first, num_nodes - 1, path, "node")
+        return index
+
+
+def read(folder: Path, source: Source) -> RawGraph:
+    """Rows of `allx`, then the test rows at the places `test.index` gives.
+
+    Citeseer's `test.index` leaves out 15 nodes: they stay isolated, with zero
+    features and label -1. Files `x` and `y` only repeat the first rows of `allx`
+    and `ally`, so they are not read.
+    """
+    paths = {
+        part: folder / f"ind.{source.name}.{part}"
+        for part in ("allx", "tx", "ally", "ty", "graph", "test.index")
+    }
+    allx, tx = _matrix(paths["allx"]), _matrix(paths["tx"])
+    if allx.shape[1] != tx.shape[1]:
+        raise checks.bad(paths["tx"], f"does not have {allx.shape[1]} features")
+    first = allx.shape[0]
+    index = _test_index(paths["test.index"], first, tx.shape[0], source.nodes)
+    labels = np.full(max(source.nodes, first), -1)
+    labels[:first] = _labels(paths["ally"], first)
+    labels[index] = _labels(paths["ty"], tx.shape[0])
+    tx = tx.tocoo()
+    tests = scipy.sparse.coo_array(
+        (tx.data, (index[tx.row] - first, tx.col)),
+        shape=(labels.size - first, tx.shape[1]),
+    )
+    features = scipy.sparse.csr_array(scipy.sparse.vstack([allx, tests.tocsr()]))
+    return RawGraph(features, *_links(paths["graph"], labels.size), labels)

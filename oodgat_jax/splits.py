@@ -1,0 +1,199 @@
+"""(Dataset, seed) -> Split, in numpy on the host.
+
+`draw` is the paper's protocol and draws exactly the nodes the authors' code draws for
+the same seed, because people compare against it. `draw_citation` is the protocol of
+GKDE on the public Planetoid splits. Neither touches numpy's global random state.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from oodgat_jax.types import Dataset, InputError, Split
+
+# GKDE's code has these ID classes; the paper's appendix prints them as OOD classes.
+CITATION_ID_CLASSES: dict[str, tuple[int, ...]] = {
+    "cora": (0, 1, 2, 3),
+    "citeseer": (0, 1, 2),
+    "pubmed": (0, 1),
+}
+CITATION_TEST_NODES = 1000
+
+
+def draw(
+    dataset: Dataset, seed: int, *, train_per_class: int = 20, val_per_class: int = 10
+) -> Split:
+    """The paper's split for a seed.
+
+    Per ID class `train_per_class` train and `val_per_class` validation nodes, as many
+    OOD validation nodes as ID ones, and `test_size` ID and as many OOD test nodes.
+    The first OOD nodes of the draw, as many as there are train nodes, stay unused.
+    """
+    _check_sizes(dataset, train_per_class, val_per_class)
+    random = _random_state(seed)
+    pool = np.flatnonzero(np.isin(dataset.labels, dataset.id_classes))
+    others = _other_class_nodes(dataset.labels, dataset.id_classes)
+    train, val = _draw_per_class(dataset, random, train_per_class, val_per_class)
+    # The authors permute the list of a set difference, so its order, which follows
+    # from how CPython keeps integers in sets, is part of the draw.
+    rest = list(set(pool.tolist()) - set(train.tolist()) - set(val.tolist()))
+    test = random.permutation(rest)[: dataset.test_size]
+    others = random.permutation(others)[train.size :]
+    val_ood, test_ood = np.split(others[: val.size + dataset.test_size], [val.size])
+    return _split(
+        dataset.labels,
+        dataset.id_classes,
+        train,
+        np.concatenate([val, val_ood]),
+        np.concatenate([test, test_ood]),
+    )
+
+
+def draw_citation(
+    dataset: Dataset,
+    seed: int,
+    *,
+    id_classes: Sequence[int] | None = None,
+    val_per_class: int = 10,
+    val_seed: int = 0,
+) -> Split:
+    """GKDE's split of a citation data set for a seed.
+
+    Train: the public train nodes of the ID classes, which are GKDE's (Cora 0-3,
+    Citeseer 0-2, Pubmed 0-1) unless given; they need not be `dataset.id_classes`.
+    Test: 1,000 nodes drawn from all labelled nodes after the public train nodes.
+
+    The protocol says nothing on validation. Here it is a small draw from the same
+    nodes, `val_per_class` of each ID class and as many OOD ones. It depends on
+    `val_seed` alone and the test draws avoid it, so that one trained model can be
+    tested on the draws of many seeds.
+    """
+    if not dataset.num_public_train:
+        raise InputError(
+            f"{dataset.name} has no public train split, which the citation protocol "
+            f"needs; use one of {', '.join(CITATION_ID_CLASSES)}."
+        )
+    if id_classes is None:
+        id_classes = CITATION_ID_CLASSES.get(dataset.name, dataset.id_classes)
+    labels = np.where(np.isin(dataset.labels, id_classes), dataset.labels, -1)
+    train = np.flatnonzero(labels[: dataset.num_public_train] >= 0)
+    nodes = np.arange(dataset.num_nodes)
+    pool = nodes[(nodes >= dataset.num_public_train) & (dataset.labels >= 0)]
+    val = _draw_citation_val(dataset, pool, id_classes, val_per_class, val_seed)
+    pool = np.setdiff1d(pool, val)
+    _enough(dataset.name, "nodes to test on", pool.size, CITATION_TEST_NODES)
+    test = _random_state(seed).choice(pool, CITATION_TEST_NODES, replace=False)
+    return _split(dataset.labels, id_classes, train, val, test)
+
+
+def stack(splits: Sequence[Split]) -> Split:
+    """Splits of one data set as a single Split with a leading axis [S]."""
+    if not splits:
+        raise InputError("No splits were given to stack; draw at least one.")
+    if len({np.shape(split.labels) for split in splits}) > 1:
+        raise InputError("The splits to stack are of different data sets.")
+    return Split(*(np.stack(leaves) for leaves in zip(*splits, strict=True)))
+
+
+def digest(split: Split) -> str:
+    """SHA-256 of a split's arrays, the same on every machine."""
+    total = hashlib.sha256()
+    for name, leaf in split._asdict().items():
+        leaf = np.ascontiguousarray(leaf)
+        leaf = leaf.astype("<i4" if name == "labels" else "|b1")
+        total.update(f"{name}{leaf.shape}".encode())
+        total.update(leaf.tobytes())
+    return total.hexdigest()
+
+
+def _random_state(seed: int) -> np.random.RandomState:
+    try:
+        return np.random.RandomState(seed)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"The split seed {seed!r} must be an integer in 0..{2**32 - 1}."
+        ) from error
+
+
+def _enough(name: str, what: str, found: int, needed: int) -> None:
+    if found < needed:
+        raise InputError(
+            f"{name} has {found} {what} where the split needs {needed}; "
+            f"ask for fewer nodes."
+        )
+
+
+def _check_sizes(dataset: Dataset, train_per_class: int, val_per_class: int) -> None:
+    """Refuse a protocol that the data set has too few nodes for."""
+    per_class = train_per_class + val_per_class
+    if train_per_class < 1 or val_per_class < 0 or dataset.test_size < 1:
+        raise InputError(
+            f"A split needs at least 1 train, 0 validation and 1 test node, not "
+            f"{train_per_class}, {val_per_class} and {dataset.test_size}."
+        )
+    for label in dataset.id_classes:
+        found = int((dataset.labels == label).sum())
+        _enough(dataset.name, f"nodes of class {label}", found, per_class)
+    labelled = per_class * dataset.num_classes
+    num_id = int(np.isin(dataset.labels, dataset.id_classes).sum())
+    num_ood = _other_class_nodes(dataset.labels, dataset.id_classes).size
+    for side, found in (("ID", num_id), ("OOD", num_ood)):
+        _enough(dataset.name, f"{side} nodes", found, labelled + dataset.test_size)
+
+
+def _other_class_nodes(labels: np.ndarray, id_classes: Sequence[int]) -> np.ndarray:
+    """Ids of the OOD nodes; a node without a label is neither ID nor OOD."""
+    return np.flatnonzero((labels >= 0) & ~np.isin(labels, id_classes))
+
+
+def _draw_per_class(
+    dataset: Dataset, random: np.random.RandomState, num_train: int, num_val: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Train and validation nodes, one draw per ID class in ascending order."""
+    train, val = [], []
+    for label in sorted(dataset.id_classes):
+        nodes = np.flatnonzero(dataset.labels == label)
+        chosen = random.choice(nodes, num_train + num_val, replace=False)
+        train.append(chosen[:num_train])
+        val.append(chosen[num_train:])
+    return np.concatenate(train), np.concatenate(val)
+
+
+def _draw_citation_val(
+    dataset: Dataset,
+    pool: np.ndarray,
+    id_classes: Sequence[int],
+    val_per_class: int,
+    val_seed: int,
+) -> np.ndarray:
+    """`val_per_class` nodes of each ID class and as many OOD nodes, out of `pool`."""
+    random = _random_state(val_seed)
+    val = []
+    for label in sorted(id_classes):
+        nodes = pool[dataset.labels[pool] == label]
+        _enough(dataset.name, f"nodes of class {label}", nodes.size, val_per_class)
+        val.append(random.choice(nodes, val_per_class, replace=False))
+    nodes = np.intersect1d(pool, _other_class_nodes(dataset.labels, id_classes))
+    num_ood = val_per_class * len(val)
+    _enough(dataset.name, "OOD nodes", nodes.size, num_ood)
+    return np.concatenate([*val, random.choice(nodes, num_ood, replace=False)])
+
+
+def _split(
+    labels: np.ndarray,
+    id_classes: Sequence[int],
+    train: np.ndarray,
+    val: np.ndarray,
+    test: np.ndarray,
+) -> Split:
+    """The record for drawn node ids: labels 0..C-1 in ascending order, C for OOD."""
+    classes = sorted(id_classes)
+    is_ood = (labels >= 0) & ~np.isin(labels, classes)
+    relabelled = np.where(is_ood, len(classes), -1).astype(np.int32)
+    for new, old in enumerate(classes):
+        relabelled[labels == old] = new
+    masks = [np.zeros(labels.size, dtype=bool) for _ in range(3)]
+    for mask, nodes in zip(masks, (train, val, test), strict=True):
+        mask[nodes] = True
+    return Split(relabelled, is_ood, *masks)
