@@ -4,7 +4,7 @@ N nodes, E directed edges, F features, C known (ID) classes, H attention heads,
 D width per head, S runs. A score is higher for a node that looks more OOD.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax
@@ -64,6 +64,15 @@ class Outputs(NamedTuple):
     attention: tuple[Array, ...]  # OOD logits per layer, [N, H] each; () if none
 
 
+class Rates(NamedTuple):
+    """Dropout rates of a training step; scalars, which may be traced."""
+
+    input: Array | float  # on the features
+    hidden: Array | float  # on the hidden layer
+    attention: Array | float  # on normalised attention weights
+
+
+Hyper = Mapping[str, Array]  # float hyper-parameters by name, as array leaves
 Predict = Callable[[jraph.GraphsTuple], Outputs]
-Regularizer = Callable[[Outputs, Split], Array]
+Regularizer = Callable[[Outputs, Split, Hyper], Array]
 Detector = Callable[[Predict, jraph.GraphsTuple, Split], Array]

@@ -1,0 +1,43 @@
+"""Dropout from a counter-based integer hash, many times cheaper than a cipher.
+
+The bits of position i are a hash of (key, i): no state, the same for a run alone and
+among others, and independent of how many values are drawn. Dropout needs decorrelated
+bits, not cryptography; `tests/test_dropout.py` checks the statistics.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from oodgat_jax.types import Array
+
+_LEVELS = 1 << 24  # float32 holds every whole number up to this one exactly
+
+
+def bits(key: Array, positions: Array) -> Array:
+    """Hashes uint32 positions [...] with a key into uint32 bits [...].
+
+    Two rounds of the multiply-xorshift mixer `lowbias32` (constants found by
+    C. Wellons' search for the lowest avalanche bias), one for each word of the key.
+    """
+    first, second = jax.random.key_data(key)[-2:]
+    return _mix(_mix(positions ^ first) + second)
+
+
+def _mix(x: Array) -> Array:
+    x = (x ^ (x >> 16)) * np.uint32(0x21F0AAAD)
+    x = (x ^ (x >> 15)) * np.uint32(0xD35A2D97)
+    return x ^ (x >> 15)
+
+
+def keep(key: Array, shape: tuple[int, ...], rate: Array | float) -> Array:
+    """Factors 1 / (1 - rate) with probability 1 - rate, else 0; rate may be traced."""
+    positions = jax.lax.iota(jnp.uint32, int(np.prod(shape)))
+    levels = jnp.asarray((1.0 - rate) * _LEVELS, jnp.uint32)
+    kept = (bits(key, positions) >> 8) < levels
+    return jnp.where(kept, 1.0 / (1.0 - rate), 0.0).reshape(shape)
+
+
+def dropout(key: Array, x: Array, rate: Array | float) -> Array:
+    """Zeroes entries of x with probability rate and rescales the others."""
+    return x * keep(key, x.shape, rate)

@@ -1,0 +1,210 @@
+"""Linen layers and backbones: GraphsTuple in, Outputs out; table BACKBONES.
+
+A backbone takes the graph and, in training, dropout rates (`rates=None` switches
+dropout off); its bits come from the `dropout` key. Layers follow the paper: two of
+them, hidden width per head, heads concatenated first and averaged last.
+"""
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import jraph
+
+from oodgat_jax import attention, graphs, sparse
+from oodgat_jax.dropout import dropout, keep
+from oodgat_jax.types import Array, Outputs, Rates
+
+_glorot = nn.initializers.glorot_uniform()
+
+
+class OODGATLayer(nn.Module):
+    """OOD attention (eq. 1-5): h = x W, s = a.h, w = sigmoid(s), e = 1 - |w_i - w_j|.
+
+    Returns the aggregated heads [N, H, D] and the OOD logits s [N, H].
+    """
+
+    heads: int
+    width: int
+
+    @nn.compact
+    def __call__(
+        self, graph: jraph.GraphsTuple, x: Array, rate: Array | None
+    ) -> tuple[Array, Array]:
+        """Aggregates x [N, F]; rate is attention dropout, None for none."""
+        h = split_heads(Linear(self.heads * self.width)(x), self.heads)
+        query = self.param("query", _glorot, (self.heads, self.width))
+        logits = jnp.einsum("nhd,hd->nh", h, query)
+        w = jax.nn.sigmoid(logits)
+        factors = edge_dropout(self, graph, self.heads, rate)
+        out = attention.attend(graph, attention.ood_logit, w, w, h, factors)
+        return out, logits
+
+
+class GATLayer(nn.Module):
+    """GAT: e_ij = leaky_relu(a_dst.h_i + a_src.h_j), slope 0.2. Returns [N, H, D]."""
+
+    heads: int
+    width: int
+
+    @nn.compact
+    def __call__(
+        self, graph: jraph.GraphsTuple, x: Array, rate: Array | None
+    ) -> Array:
+        """Aggregates x [N, F]; rate is attention dropout, None for none."""
+        h = split_heads(Linear(self.heads * self.width)(x), self.heads)
+        shape = (self.heads, self.width)
+        receiver = jnp.einsum("nhd,hd->nh", h, self.param("receiver", _glorot, shape))
+        sender = jnp.einsum("nhd,hd->nh", h, self.param("sender", _glorot, shape))
+        factors = edge_dropout(self, graph, self.heads, rate)
+        return attention.attend(
+            graph, attention.gat_logit, receiver, sender, h, factors
+        )
+
+
+class Linear(nn.Module):
+    """x W without a bias; x may be dense [N, F] or SparseFeatures."""
+
+    width: int
+
+    @nn.compact
+    def __call__(self, x: Array | sparse.SparseFeatures) -> Array:
+        """[N, F] -> [N, width]."""
+        kernel = self.param("kernel", _glorot, (x.shape[1], self.width))
+        if isinstance(x, sparse.SparseFeatures):
+            return sparse.matmul(x.values, x.pattern, kernel)
+        return x @ kernel
+
+
+class Bias(nn.Module):
+    """Adds a bias that starts at zero; layers add it after aggregation."""
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        """[N, D] -> [N, D]."""
+        return x + self.param("bias", nn.initializers.zeros, (x.shape[-1],))
+
+
+class OODGAT(nn.Module):
+    """The paper's model: two layers of OOD attention."""
+
+    num_classes: int
+    hidden: int = 32
+    heads: int = 4
+
+    @nn.compact
+    def __call__(
+        self, graph: jraph.GraphsTuple, rates: Rates | None = None
+    ) -> Outputs:
+        """Outputs with the OOD logits of both layers."""
+        x = drop_features(self, graph.nodes, rates)
+        rate = None if rates is None else rates.attention
+        out, first = OODGATLayer(self.heads, self.hidden)(graph, x, rate)
+        hidden = nn.elu(Bias()(join_heads(out)))
+        x = drop_hidden(self, hidden, rates)
+        out, second = OODGATLayer(self.heads, self.num_classes)(graph, x, rate)
+        return Outputs(Bias()(out.mean(1)), hidden, (first, second))
+
+
+class GAT(nn.Module):
+    """Two layers of graph attention, otherwise as OODGAT."""
+
+    num_classes: int
+    hidden: int = 32
+    heads: int = 4
+
+    @nn.compact
+    def __call__(
+        self, graph: jraph.GraphsTuple, rates: Rates | None = None
+    ) -> Outputs:
+        """Outputs without OOD logits."""
+        x = drop_features(self, graph.nodes, rates)
+        rate = None if rates is None else rates.attention
+        out = GATLayer(self.heads, self.hidden)(graph, x, rate)
+        hidden = nn.elu(Bias()(join_heads(out)))
+        x = drop_hidden(self, hidden, rates)
+        out = GATLayer(self.heads, self.num_classes)(graph, x, rate)
+        return Outputs(Bias()(out.mean(1)), hidden, ())
+
+
+class GCN(nn.Module):
+    """Two graph convolutions D^-1/2 (A + I) D^-1/2 X W with ReLU between."""
+
+    num_classes: int
+    hidden: int = 32
+    heads: int = 1
+
+    @nn.compact
+    def __call__(
+        self, graph: jraph.GraphsTuple, rates: Rates | None = None
+    ) -> Outputs:
+        """Outputs without OOD logits; only the hidden layer is dropped."""
+        weights = graphs.symmetric_weights(graph)
+        x = graphs.aggregate(graph, weights, Linear(self.hidden)(graph.nodes))
+        hidden = nn.relu(Bias()(x))
+        x = Linear(self.num_classes)(drop_hidden(self, hidden, rates))
+        return Outputs(Bias()(graphs.aggregate(graph, weights, x)), hidden, ())
+
+
+class MLP(nn.Module):
+    """Two linear layers without bias: what the features alone can say."""
+
+    num_classes: int
+    hidden: int = 32
+    heads: int = 1
+
+    @nn.compact
+    def __call__(
+        self, graph: jraph.GraphsTuple, rates: Rates | None = None
+    ) -> Outputs:
+        """Outputs without OOD logits; edges are ignored."""
+        x = drop_features(self, graph.nodes, rates)
+        hidden = nn.relu(Linear(self.hidden)(x))
+        x = drop_hidden(self, hidden, rates)
+        return Outputs(Linear(self.num_classes)(x), hidden, ())
+
+
+BACKBONES: dict[str, type[nn.Module]] = {
+    "gat": GAT,
+    "gcn": GCN,
+    "mlp": MLP,
+    "oodgat": OODGAT,
+}
+
+
+def split_heads(x: Array, heads: int) -> Array:
+    """[N, H * D] -> [N, H, D]."""
+    return x.reshape(x.shape[0], heads, -1)
+
+
+def join_heads(x: Array) -> Array:
+    """[N, H, D] -> [N, H * D]."""
+    return x.reshape(x.shape[0], -1)
+
+
+def drop_features(
+    module: nn.Module, x: Array | sparse.SparseFeatures, rates: Rates | None
+) -> Array | sparse.SparseFeatures:
+    """Dropout on features; on stored entries alone it has the same distribution."""
+    if rates is None:
+        return x
+    key = module.make_rng("dropout")
+    if isinstance(x, sparse.SparseFeatures):
+        return x._replace(values=dropout(key, x.values, rates.input))
+    return dropout(key, x, rates.input)
+
+
+def drop_hidden(module: nn.Module, x: Array, rates: Rates | None) -> Array:
+    """Dropout on a hidden layer."""
+    if rates is None:
+        return x
+    return dropout(module.make_rng("dropout"), x, rates.hidden)
+
+
+def edge_dropout(
+    module: nn.Module, graph: jraph.GraphsTuple, heads: int, rate: Array | None
+) -> Array | None:
+    """Dropout factors [E, H] for attention weights, None for none."""
+    if rate is None:
+        return None
+    shape = (graph.senders.shape[0], heads)
+    return keep(module.make_rng("dropout"), shape, rate)

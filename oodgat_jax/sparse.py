@@ -1,0 +1,113 @@
+"""Sparse matrices of a fixed pattern: products in XLA's compiled CSR kernel.
+
+A pattern is made once, on the host, and passed to compiled functions as an argument;
+the values of its stored entries change from step to step.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse
+from jax.experimental import sparse
+
+from oodgat_jax.types import Array
+
+
+class Pattern(NamedTuple):
+    """Where the Z stored entries of an [R, K] matrix are, by row and by column.
+
+    Entries are in row order. `by_column` lists them in column order, so that the
+    transposed matrix has values `values[by_column]` in the rows `column_ptr`.
+    """
+
+    rows: Array  # [Z] int32
+    columns: Array  # [Z] int32
+    row_ptr: Array  # [R + 1] int32
+    by_column: Array  # [Z] int32
+    rows_by_column: Array  # [Z] int32
+    column_ptr: Array  # [K + 1] int32
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(R, K)."""
+        return self.row_ptr.shape[0] - 1, self.column_ptr.shape[0] - 1
+
+
+class SparseFeatures(NamedTuple):
+    """A feature matrix [N, F] that keeps its stored entries only."""
+
+    values: Array  # [Z]
+    pattern: Pattern
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, F)."""
+        return self.pattern.shape
+
+
+def pattern(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> Pattern:
+    """Indexes entries that are sorted by (row, column), on the host."""
+    rows, columns = (np.asarray(ids, np.int32) for ids in (rows, columns))
+    by_column = np.argsort(columns, kind="stable").astype(np.int32)
+    return Pattern(
+        rows=rows,
+        columns=columns,
+        row_ptr=_pointers(rows, shape[0]),
+        by_column=by_column,
+        rows_by_column=rows[by_column],
+        column_ptr=_pointers(columns, shape[1]),
+    )
+
+
+def features(matrix: scipy.sparse.csr_array) -> SparseFeatures:
+    """The same matrix, ready for products with it and with its transpose."""
+    matrix = scipy.sparse.csr_array(matrix, dtype=np.float32)
+    matrix.sum_duplicates()
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return SparseFeatures(matrix.data, pattern(rows, matrix.indices, matrix.shape))
+
+
+def _pointers(sorted_or_not: np.ndarray, size: int) -> np.ndarray:
+    counts = np.bincount(sorted_or_not, minlength=size)
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+
+
+@jax.custom_vjp
+def matmul(values: Array, pattern: Pattern, x: Array) -> Array:
+    """Product of the sparse matrix [R, K] with a dense x [K, D] -> [R, D]."""
+    return _csr_product(values, pattern.columns, pattern.row_ptr, x)
+
+
+def matmul_transposed(values: Array, pattern: Pattern, x: Array) -> Array:
+    """Product of the transposed matrix [K, R] with a dense x [R, D] -> [K, D]."""
+    return _csr_product(
+        values[pattern.by_column], pattern.rows_by_column, pattern.column_ptr, x
+    )
+
+
+def _matmul_forward(values: Array, pattern: Pattern, x: Array):
+    return matmul(values, pattern, x), (values, pattern, x)
+
+
+def _matmul_backward(residuals, gradient: Array):
+    # Whichever of the two is not asked for is removed by the compiler; the gradient
+    # of the values is the dear one, [Z, D].
+    values, pattern, x = residuals
+    d_values = jnp.sum(gradient[pattern.rows] * x[pattern.columns], axis=-1)
+    return d_values, None, matmul_transposed(values, pattern, gradient)
+
+
+matmul.defvjp(_matmul_forward, _matmul_backward)
+
+
+@jax.custom_batching.sequential_vmap
+def _csr_product(values: Array, columns: Array, row_ptr: Array, x: Array) -> Array:
+    # The kernel is fast when the number of columns of x is a multiple of eight only.
+    size, width = x.shape
+    x = jnp.pad(x, ((0, 0), (0, -width % 8)))
+    matrix = sparse.BCSR(
+        (values, columns, row_ptr), shape=(row_ptr.shape[0] - 1, size)
+    )
+    return (matrix @ x)[:, :width]

@@ -1,0 +1,375 @@
+"""Training: one run as a pure function, many runs through one compiled program.
+
+A run is (key, split, hyper-parameters). `advance` takes a run from one validation to
+the next, on device: train steps, validation, keep-best and patience are all inside.
+`train` drives it from the host over slots: each device holds some slots, a slot works
+on one run, and takes the next one when that run has stopped. Nothing is compiled per
+run, and a run never sees its neighbours.
+
+On the CPU a device has one slot (batching runs is slower there than one after the
+other, and devices are what uses the cores: see `use_cores`); on accelerators a
+device's slots are one `vmap`.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jraph
+import numpy as np
+import optax
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from oodgat_jax.types import Array, Hyper, InputError, Split
+
+Params = Any
+
+
+class Task(NamedTuple):
+    """What is trained: three pure functions."""
+
+    init: Callable[[Array, jraph.GraphsTuple], Params]  # (key, graph)
+    loss: Callable[..., Array]  # (params, graph, split, hyper, step, key) -> scalar
+    validate: Callable[..., Array]  # (params, graph, split, hyper) -> scalar
+
+
+class Schedule(NamedTuple):
+    """When to validate and when to stop; part of the compiled program."""
+
+    max_steps: int = 1000
+    check_every: int = 10  # validation after steps 1, 1 + check_every, ...
+    patience: int = 20  # stop after more than this many checks without a new best
+
+
+class Run(NamedTuple):
+    """One training run; runs stack on a leading axis."""
+
+    key: Array  # typed PRNG key
+    split: Split
+    hyper: Hyper
+
+
+class State(NamedTuple):
+    """Where a run stands."""
+
+    params: Params
+    opt_state: optax.OptState
+    step: Array  # steps taken
+    best: Params  # parameters of the best validation so far
+    best_score: Array
+    best_step: Array
+    stale: Array  # checks since the best
+    done: Array
+    failed_at: Array  # step whose loss was not finite, or -1
+    scores: Array  # [checks] validation score at each check, nan beyond the last
+    losses: Array  # [checks] training loss at each check, nan beyond the last
+
+
+class Progress(NamedTuple):
+    """What a progress line shows, given after every call to the devices."""
+
+    steps: int  # steps taken by all runs so far
+    finished: int
+    going: int
+    total: int
+    score: float  # mean best validation score of the runs under way
+
+
+def num_checks(schedule: Schedule) -> int:
+    """How many validations a run has at the most."""
+    return -(-schedule.max_steps // schedule.check_every)
+
+
+def optimizer(hyper: Hyper) -> optax.GradientTransformation:
+    """Adam with L2 added to the gradient; lr and weight decay may be traced."""
+    return optax.chain(
+        optax.add_decayed_weights(hyper["weight_decay"]),
+        optax.scale_by_adam(),
+        optax.scale_by_learning_rate(hyper["lr"]),
+    )
+
+
+def start(task: Task, schedule: Schedule, graph: jraph.GraphsTuple, run: Run) -> State:
+    """The state of a run before its first step."""
+    params = task.init(run.key, graph)
+    history = jnp.full(num_checks(schedule), jnp.nan)
+    return State(
+        params=params,
+        opt_state=optimizer(run.hyper).init(params),
+        step=jnp.array(0),
+        best=params,
+        best_score=jnp.array(-jnp.inf),
+        best_step=jnp.array(0),
+        stale=jnp.array(0),
+        done=jnp.array(False),
+        failed_at=jnp.array(-1),
+        scores=history,
+        losses=history,
+    )
+
+
+def train_step(
+    task: Task, graph: jraph.GraphsTuple, run: Run, state: State
+) -> tuple[State, Array]:
+    """One gradient step; returns the loss too."""
+    key = jax.random.fold_in(run.key, state.step)
+    loss, gradient = jax.value_and_grad(task.loss)(
+        state.params, graph, run.split, run.hyper, state.step, key
+    )
+    updates, opt_state = optimizer(run.hyper).update(
+        gradient, state.opt_state, state.params
+    )
+    failed_at = jnp.where(
+        (state.failed_at < 0) & ~jnp.isfinite(loss), state.step, state.failed_at
+    )
+    params = optax.apply_updates(state.params, updates)
+    state = state._replace(
+        params=params, opt_state=opt_state, step=state.step + 1, failed_at=failed_at
+    )
+    return state, loss
+
+
+def check(
+    task: Task,
+    schedule: Schedule,
+    graph: jraph.GraphsTuple,
+    run: Run,
+    state: State,
+    loss: Array,
+) -> State:
+    """Validates, keeps the best of strict improvements, and decides to stop."""
+    score = task.validate(state.params, graph, run.split, run.hyper)
+    better = score > state.best_score
+    failed = state.failed_at >= 0
+    position = (state.step - 1) // schedule.check_every
+    stale = jnp.where(better, 0, state.stale + 1)
+    last = state.step + schedule.check_every > schedule.max_steps
+    return state._replace(
+        best=jax.tree.map(
+            lambda new, old: jnp.where(better, new, old), state.params, state.best
+        ),
+        best_score=jnp.where(better, score, state.best_score),
+        best_step=jnp.where(better, state.step, state.best_step),
+        stale=stale,
+        done=(stale > schedule.patience) | last | failed,
+        scores=state.scores.at[position].set(score),
+        losses=state.losses.at[position].set(loss),
+    )
+
+
+def advance(
+    task: Task,
+    schedule: Schedule,
+    graph: jraph.GraphsTuple,
+    run: Run,
+    state: State,
+    checks: Array,
+) -> State:
+    """Takes a run through up to `checks` validations, or until it is done."""
+
+    def steps_between(state: State) -> State:
+        def body(_, state):
+            return train_step(task, graph, run, state)[0]
+
+        return jax.lax.fori_loop(0, schedule.check_every - 1, body, state)
+
+    def body(carry):
+        state, count = carry
+        # Steps 2 to 10 come before step 11 and its check, so that no step is taken
+        # after the last check.
+        state = jax.lax.cond(state.step > 0, steps_between, lambda s: s, state)
+        state, loss = train_step(task, graph, run, state)
+        return check(task, schedule, graph, run, state, loss), count + 1
+
+    def going(carry):
+        state, count = carry
+        return ~state.done & (count < checks)
+
+    return jax.lax.while_loop(going, body, (state, jnp.array(0)))[0]
+
+
+def train(
+    task: Task,
+    graph: jraph.GraphsTuple,
+    runs: Run,
+    schedule: Schedule = Schedule(),
+    *,
+    devices: list[jax.Device] | None = None,
+    slots: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> State:
+    """Trains all runs, stacked on a leading axis [S], and returns their states [S].
+
+    Args:
+      task: what is trained.
+      graph: shared by all runs.
+      runs: keys [S], splits [S, N] and hyper-parameters [S].
+      schedule: validation and stopping.
+      devices: all local devices by default.
+      slots: runs at a time on one device; chosen by platform and memory by default.
+      progress: called after every call to the devices.
+    """
+    devices = devices or jax.local_devices()
+    total = runs.key.shape[0]
+    devices = devices[: max(1, min(len(devices), total))]
+    slots = slots or _slots_per_device(graph, total, devices)
+    mesh = Mesh(np.array(devices), ("runs",))
+    shared = jax.device_put(graph, NamedSharding(mesh, P()))
+    program = _program(task, schedule, mesh, slots)
+    queue = _Queue(total, slots * len(devices))
+    states, results, checks = None, {}, 1
+    while queue.busy():
+        began = time.perf_counter()
+        batch = jax.tree.map(lambda leaf: leaf[queue.runs], runs)
+        if states is None:
+            states = program.start(shared, batch)
+        elif queue.fresh.any():
+            states = program.restart(shared, batch, states, queue.fresh)
+        states = program.advance(shared, batch, states, queue.active, checks)
+        seen = jax.device_get((states.done, states.step, states.best_score))
+        checks = _pace(checks, time.perf_counter() - began, schedule)
+        for slot in queue.finish(seen[0]):
+            results[queue.runs[slot]] = jax.tree.map(
+                lambda leaf, slot=slot: np.asarray(leaf[slot]), states
+            )
+        if progress:
+            progress(_progress(queue, results, seen))
+        queue.refill()
+    order = [results[index] for index in range(total)]
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *order)
+
+
+class _Program(NamedTuple):
+    start: Callable
+    restart: Callable
+    advance: Callable
+
+
+def _program(task: Task, schedule: Schedule, mesh: Mesh, slots: int) -> _Program:
+    """Compiles the three steps of `train` for a number of slots per device."""
+    batched = jax.vmap if slots > 1 else _single
+
+    def restart(graph, run, state, fresh):
+        new = start(task, schedule, graph, run)
+        return jax.tree.map(lambda a, b: jnp.where(fresh, a, b), new, state)
+
+    def go_on(graph, run, state, active, checks):
+        return jax.lax.cond(
+            active,
+            lambda: advance(task, schedule, graph, run, state, checks),
+            lambda: state,
+        )
+
+    def on_devices(function, *specs):
+        def body(graph, *args):
+            axes = tuple(0 if spec == P("runs") else None for spec in specs)
+            return batched(lambda *a: function(graph, *a), in_axes=axes)(*args)
+
+        return jax.jit(
+            jax.shard_map(
+                body,
+                mesh=mesh,
+                in_specs=(P(), *specs),
+                out_specs=P("runs"),
+                check_vma=False,
+            )
+        )
+
+    each = P("runs")
+    return _Program(
+        start=on_devices(lambda graph, run: start(task, schedule, graph, run), each),
+        restart=on_devices(restart, each, each, each),
+        advance=on_devices(go_on, each, each, each, P()),
+    )
+
+
+def _single(function, in_axes):
+    """`vmap` for an axis of length one, without the cost of batched operations."""
+
+    def call(*args):
+        args = (
+            arg if axis is None else jax.tree.map(lambda leaf: leaf[0], arg)
+            for arg, axis in zip(args, in_axes, strict=True)
+        )
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], function(*args))
+
+    return call
+
+
+class _Queue:
+    """Which run each slot works on, on the host."""
+
+    def __init__(self, total: int, slots: int):
+        self.total = total
+        self.runs = np.arange(slots) % total
+        self.active = np.arange(slots) < total
+        self.fresh = self.active.copy()
+        self.next = min(slots, total)
+
+    def busy(self) -> bool:
+        return bool(self.active.any())
+
+    def finish(self, done: np.ndarray) -> list[int]:
+        finished = np.flatnonzero(self.active & done)
+        self.active[finished] = False
+        return finished.tolist()
+
+    def refill(self) -> None:
+        self.fresh[:] = False
+        for slot in np.flatnonzero(~self.active):
+            if self.next < self.total:
+                self.runs[slot], self.next = self.next, self.next + 1
+                self.active[slot] = self.fresh[slot] = True
+
+
+def _progress(queue: _Queue, results: dict, seen) -> Progress:
+    _, step, best = seen
+    steps = sum(int(state.step) for state in results.values())
+    steps += int(step[queue.active].sum())
+    scores = best[queue.active] if queue.active.any() else best
+    return Progress(
+        steps=steps,
+        finished=len(results),
+        going=int(queue.active.sum()),
+        total=queue.total,
+        score=float(scores.mean()),
+    )
+
+
+def _pace(checks: int, seconds: float, schedule: Schedule) -> int:
+    """More checks per call while calls are short: about one progress line a second."""
+    return min(2 * checks, num_checks(schedule)) if seconds < 0.5 else checks
+
+
+def _slots_per_device(graph: jraph.GraphsTuple, total: int, devices: list) -> int:
+    if devices[0].platform == "cpu":
+        return 1
+    stats = devices[0].memory_stats() or {}
+    limit = stats.get("bytes_limit", 8 << 30)
+    wanted = -(-total // len(devices))
+    return int(np.clip(0.6 * limit // run_bytes(graph), 1, wanted))
+
+
+def run_bytes(graph: jraph.GraphsTuple, heads: int = 8, width: int = 32) -> int:
+    """A generous estimate of one run's memory on the segment path, in bytes."""
+    edges, nodes = graph.senders.shape[0], graph.nodes.shape[0]
+    stored = sum(leaf.size for leaf in jax.tree.leaves(graph.nodes))
+    return 4 * (3 * edges * heads * width + 12 * nodes * heads * width + 2 * stored)
+
+
+def use_cores(count: int | None = None) -> None:
+    """Gives JAX one CPU device per core, so that runs use them all.
+
+    Must come before JAX is used for the first time in the process.
+    """
+    cores = count or len(os.sched_getaffinity(0))
+    try:
+        jax.config.update("jax_num_cpu_devices", cores)
+    except RuntimeError as error:
+        raise InputError(
+            "use_cores() came too late: call it before JAX is used for the first time."
+        ) from error
