@@ -63,9 +63,9 @@ def csr(parts: Mapping[str, np.ndarray], path: Path) -> scipy.sparse.csr_array:
     data = np.asarray(parts["data"])
     if data.dtype.kind not in "fiub":
         raise bad(path, f"holds matrix values of type {data.dtype}")
+    places = [integers(parts[part], path, part) for part in ("indices", "indptr")]
     matrix = scipy.sparse.csr_array(
-        (data.astype(np.float32), parts["indices"], parts["indptr"]),
-        shape=(rows, columns),
+        (data.astype(np.float32), *places), shape=(rows, columns)
     )
     matrix.check_format(full_check=True)
     finite(matrix.data, path)

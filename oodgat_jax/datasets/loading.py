@@ -6,7 +6,7 @@ from pathlib import Path
 
 from oodgat_jax.datasets import download
 from oodgat_jax.datasets.assemble import assemble
-from oodgat_jax.datasets.digits import NEIGHBOURS, neighbour_graph
+from oodgat_jax.datasets.digits_graph import NEIGHBOURS, neighbour_graph
 from oodgat_jax.datasets.records import Source
 from oodgat_jax.datasets.table import DATASETS
 from oodgat_jax.types import Dataset, InputError

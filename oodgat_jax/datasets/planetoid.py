@@ -1,8 +1,8 @@
 """Reader of the Planetoid files (Cora, Citeseer, Pubmed).
 
 A data set is a handful of Python 2 pickles and one text file. A pickle is a program,
-so they go through an unpickler that admits the six names these files need and builds
-nothing but numpy arrays, dicts, lists and an inert stand-in for scipy's matrix class.
+so they go through an unpickler that admits the six names these files need, and gives
+inert objects for those of numpy and scipy: no code of theirs sees the foreign state.
 """
 
 import collections
@@ -18,22 +18,33 @@ from oodgat_jax.datasets import checks
 from oodgat_jax.datasets.records import RawGraph, Source
 
 
-class _Matrix:
-    """Stands in for scipy.sparse.csr_matrix: keeps the state, runs nothing."""
+class _Inert:
+    """Stands in for a class of the pickle: keeps what it is given, runs nothing."""
 
-    def __setstate__(self, state: dict) -> None:
-        self.parts = {
-            "data": state["data"],
-            "indices": state["indices"],
-            "indptr": state["indptr"],
-            "shape": state["_shape"],
-        }
+    def __init__(self, *arguments: object) -> None:
+        self.arguments = arguments
+        self.state: object = None
+
+    def __setstate__(self, state: object) -> None:
+        self.state = state
+
+
+class _Matrix(_Inert):
+    """For scipy.sparse.csr_matrix; the state is a dict."""
+
+
+class _Array(_Inert):
+    """For a numpy array; the state is (version, shape, dtype, fortran, bytes)."""
+
+
+class _DType(_Inert):
+    """For numpy.dtype; the arguments begin with its name, like f4."""
 
 
 _ADMITTED = {
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): np.dtype,
-    ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
+    ("numpy", "ndarray"): _Inert,
+    ("numpy", "dtype"): _DType,
+    ("numpy.core.multiarray", "_reconstruct"): _Array,
     ("scipy.sparse.csr", "csr_matrix"): _Matrix,
     ("collections", "defaultdict"): collections.defaultdict,
     ("__builtin__", "list"): list,
@@ -59,20 +70,33 @@ def unpickle(path: Path) -> object:
         return _Unpickler(io.BytesIO(path.read_bytes()), encoding="latin1").load()
 
 
+def _array(content: object, path: Path) -> np.ndarray:
+    """The array of numbers that an inert one describes."""
+    if not isinstance(content, _Array):
+        raise checks.bad(path, "does not hold an array where it should")
+    _, shape, described, fortran, data = content.state
+    dtype = np.dtype(described.state[1] + described.arguments[0])
+    if dtype.kind not in "fiub":
+        raise checks.bad(path, f"holds an array of type {dtype}, not of numbers")
+    flat = np.frombuffer(data.encode("latin1"), dtype)
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
 def _matrix(path: Path) -> scipy.sparse.csr_array:
     content = unpickle(path)
     with checks.reading(path):
         if not isinstance(content, _Matrix):
             raise checks.bad(path, "does not hold a sparse matrix")
-        return checks.csr(content.parts, path)
+        parts = ("data", "indices", "indptr")
+        arrays = {part: _array(content.state[part], path) for part in parts}
+        return checks.csr(arrays | {"shape": content.state["_shape"]}, path)
 
 
 def _labels(path: Path, num_rows: int) -> np.ndarray:
     """Class ids from one-hot rows; -1 for a row of zeros."""
-    one_hot = unpickle(path)
+    content = unpickle(path)
     with checks.reading(path):
-        if not isinstance(one_hot, np.ndarray) or one_hot.dtype.kind not in "fiub":
-            raise checks.bad(path, "does not hold an array of numbers")
+        one_hot = _array(content, path)
         if one_hot.ndim != 2 or one_hot.shape[0] != num_rows:
             raise checks.bad(path, f"does not hold {num_rows} rows")
         if not np.isin(one_hot, (0, 1)).all() or (one_hot.sum(axis=1) > 1).any():
@@ -109,8 +133,9 @@ def _test_index(path: Path, first: int, count: int, num_nodes: int) -> np.ndarra
 def read(folder: Path, source: Source) -> RawGraph:
     """Rows of `allx`, then the test rows at the places `test.index` gives.
 
-    Citeseer's `test.index` leaves out 15 nodes: they stay isolated, with zero
-    features and label -1. Files `x` and `y` only repeat the first rows of `allx`
+    Citeseer's `test.index` leaves out 15 nodes that `graph` nevertheless links: they
+    keep their links (which the published 9,104 count) and have zero features and
+    label -1. Files `x` and `y` only repeat the first rows of `allx`
     and `ally`, so they are not read.
     """
     paths = {

@@ -7,7 +7,7 @@ classes are GKDE's here too. Digits and the Facebook pages are additions.
 
 from collections.abc import Mapping
 
-from oodgat_jax.datasets import digits, gnn_benchmark, musae, planetoid, wiki_cs
+from oodgat_jax.datasets import digits_graph, gnn_benchmark, musae, planetoid, wiki_cs
 from oodgat_jax.datasets.digests import SHA256
 from oodgat_jax.datasets.records import Source
 
@@ -31,7 +31,7 @@ def _planetoid(name: str) -> Mapping[str, str | None]:
 _ROWS = (
     Source(
         name="digits",
-        read=digits.read,
+        read=digits_graph.read,
         nodes=1797,
         edges=None,
         features=64,
