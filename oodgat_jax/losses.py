@@ -6,7 +6,7 @@ name. The plain names follow the authors' code, from which the published figures
 those that end in `_printed` follow the paper's equations.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,9 @@ import optax
 from oodgat_jax.types import Array, Hyper, Outputs, Regularizer, Split
 
 _TINY = 1e-12
+
+# Eq. 12's a^(b t) with a = 0.9 and b = 0.01.
+DECAY = optax.exponential_decay(1.0, transition_steps=100, decay_rate=0.9)
 
 
 def cross_entropy(outputs: Outputs, split: Split) -> Array:
@@ -70,32 +73,23 @@ REGULARIZERS: dict[str, Regularizer] = {
 }
 
 
-def compose(terms: Sequence[str]):
+def compose(
+    terms: Sequence[str], schedule: optax.Schedule = DECAY
+) -> Callable[[Outputs, Split, Hyper, Array], Array]:
     """Cross-entropy plus the named regularisers, weighted and decayed together.
 
-    Eq. 12: L = CE + a^(b t) sum_k weight_k term_k, with a = `decay_base`,
-    b = `decay_rate` and the weights from `hyper`, all of them array leaves.
+    Eq. 12: L = CE + schedule(t) sum_k weight_k term_k, the weights from `hyper`.
     """
 
     def objective(outputs: Outputs, split: Split, hyper: Hyper, step: Array) -> Array:
         total = cross_entropy(outputs, split)
-        if not terms:
-            return total
-        values = [
-            hyper[name.removesuffix("_printed")]
-            * REGULARIZERS[name](outputs, split, hyper)
-            for name in terms
-        ]
-        return total + decay(hyper)(step) * sum(values)
+        for name in terms:
+            weight = hyper[name.removesuffix("_printed")]
+            term = REGULARIZERS[name](outputs, split, hyper)
+            total += schedule(step) * weight * term
+        return total
 
     return objective
-
-
-def decay(hyper: Hyper) -> optax.Schedule:
-    """The regularisers' weight over training: a^(b t), as an optax schedule."""
-    return optax.exponential_decay(
-        1.0, transition_steps=1, decay_rate=hyper["decay_base"] ** hyper["decay_rate"]
-    )
 
 
 def softmax_entropy(logits: Array) -> Array:

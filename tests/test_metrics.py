@@ -107,13 +107,25 @@ def test_best_threshold_is_the_best_of_all(seed, ties, ood_share):
     np.testing.assert_allclose(got, best_joint(*arrays), atol=1e-6)
 
 
-def test_best_threshold_survives_infinite_scores():
-    scores = jnp.array([jnp.inf, 1.0, -jnp.inf, -jnp.inf])
-    predicted, labels = jnp.zeros(4, int), jnp.array([1, 1, 1, 0])
-    mask = jnp.ones(4, bool)
-    threshold = metrics.best_threshold(scores, predicted, labels, mask, 1)
-    called = np.where(np.asarray(scores) > threshold, 1, 0)
-    np.testing.assert_array_equal(called, [1, 1, 0, 0])
+def test_best_threshold_can_be_reached_with_scores_of_minus_infinity():
+    scores = jnp.array([1.0, -jnp.inf, -jnp.inf])
+    predicted, labels = jnp.zeros(3, int), jnp.array([0, 1, 1])
+    mask = jnp.ones(3, bool)  # calling all three OOD is best, and impossible
+    assert metrics.best_threshold(scores, predicted, labels, mask, 1) == 1.0
+
+
+def test_lowest_score_is_a_point_next_to_nodes_outside_the_mask():
+    scores = jnp.array([1.0, -jnp.inf, -jnp.inf, 2.0])
+    is_ood = jnp.array([True, False, True, False])
+    mask = jnp.array([True, True, False, False])
+    assert metrics.auroc(scores, is_ood, mask) == 1.0
+    assert metrics.auroc(scores, ~is_ood, mask) == 0.0
+
+
+def test_fpr95_counts_a_tpr_of_exactly_95_percent():
+    scores = jnp.array([*range(30, 11, -1), 0.0, 5.0])  # 20 OOD nodes, then one ID
+    is_ood = jnp.arange(21) < 20
+    assert metrics.fpr95(scores, is_ood, jnp.ones(21, bool)) == 0.0
 
 
 def test_among_equal_thresholds_the_highest_is_taken():
@@ -256,6 +268,20 @@ def test_validation_threshold_ignores_test_labels():
         for labels in (split.labels, changed)
     )
     assert first == second
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weighted_f1_val_takes_its_threshold_from_validation(seed):
+    scores, logits, split = sample(seed)
+    predicted = jnp.argmax(logits, -1)
+    arrays = [np.asarray(a) for a in (split.labels, predicted, scores)]
+    val, test = (
+        [a[np.asarray(mask)] for a in arrays] for mask in (split.val, split.test)
+    )
+    thresholds = [-np.inf, *np.unique(val[2])]
+    best = max(thresholds, key=lambda t: (round(joint(*val, t), 6), t))
+    got = metrics.evaluate(scores, logits, split)["weighted_f1_val"]
+    np.testing.assert_allclose(got, joint(*test, best), atol=1e-6)
 
 
 def test_validation_score_is_accuracy_plus_auroc_of_validation():
