@@ -6,6 +6,7 @@ GKDE on the public Planetoid splits. Neither touches numpy's global random state
 """
 
 import hashlib
+import operator
 from collections.abc import Sequence
 
 import numpy as np
@@ -78,6 +79,9 @@ def draw_citation(
         id_classes = CITATION_ID_CLASSES.get(dataset.name, dataset.id_classes)
     labels = np.where(np.isin(dataset.labels, id_classes), dataset.labels, -1)
     train = np.flatnonzero(labels[: dataset.num_public_train] >= 0)
+    for label in id_classes:
+        found = int((labels[train] == label).sum())
+        _enough(dataset.name, f"public train nodes of class {label}", found, 1)
     nodes = np.arange(dataset.num_nodes)
     pool = nodes[(nodes >= dataset.num_public_train) & (dataset.labels >= 0)]
     val = _draw_citation_val(dataset, pool, id_classes, val_per_class, val_seed)
@@ -109,7 +113,7 @@ def digest(split: Split) -> str:
 
 def _random_state(seed: int) -> np.random.RandomState:
     try:
-        return np.random.RandomState(seed)
+        return np.random.RandomState(operator.index(seed))
     except (TypeError, ValueError) as error:
         raise InputError(
             f"The split seed {seed!r} must be an integer in 0..{2**32 - 1}."
@@ -168,6 +172,8 @@ def _draw_citation_val(
     val_seed: int,
 ) -> np.ndarray:
     """`val_per_class` nodes of each ID class and as many OOD nodes, out of `pool`."""
+    if val_per_class < 0:
+        raise InputError(f"val_per_class must be 0 or more, not {val_per_class}.")
     random = _random_state(val_seed)
     val = []
     for label in sorted(id_classes):
