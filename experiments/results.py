@@ -1,0 +1,189 @@
+"""Records of experiments: one JSON line each, appended and never changed.
+
+A record says what was run, with what, and what came out, one value per run:
+
+  dataset, method, detector   names
+  metrics                     {metric: [value per run]}, fractions in [0, 1]
+  split_seeds, model_seeds    [seed per run]
+  steps_run                   [optimisation steps per run]
+  hyperparameters             {name: value}
+  split_digest                of the splits, so that two records can be compared
+  versions                    see `versions`
+  seconds                     wall time of all runs
+
+More keys are welcome. A metric that is NaN or infinite is stored as null, which is
+strict JSON, and read back as NaN.
+"""
+
+import fcntl
+import importlib.metadata
+import json
+import math
+import os
+import pathlib
+import platform
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from oodgat_jax.types import InputError
+
+Record = dict[str, Any]
+
+PER_RUN = ("split_seeds", "model_seeds", "steps_run")
+KEYS = (
+    "dataset",
+    "method",
+    "detector",
+    "metrics",
+    *PER_RUN,
+    "hyperparameters",
+    "split_digest",
+    "versions",
+    "seconds",
+)
+PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy", "oodgat_jax")
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that decide a result."""
+    found = {package: _version(package) for package in PACKAGES}
+    return {"python": platform.python_version(), **found}
+
+
+def check(record: Mapping[str, Any]) -> None:
+    """Raises InputError unless the record has all keys and one value per run."""
+    missing = [key for key in KEYS if key not in record]
+    if missing:
+        raise InputError(
+            f"The record lacks {', '.join(missing)}: add the missing keys."
+        )
+    if not isinstance(record["metrics"], Mapping) or not record["metrics"]:
+        raise InputError("The record's metrics must be a dict with a list per metric.")
+    columns = {key: record[key] for key in PER_RUN} | dict(record["metrics"])
+    lengths = {name: _length(name, values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1 or 0 in lengths.values():
+        raise InputError(f"The record needs one value per run, but has {lengths}.")
+
+
+def _length(name: str, values: Any) -> int:
+    if isinstance(values, str) or not hasattr(values, "__len__"):
+        raise InputError(f"The record's {name} must be a list, one value per run.")
+    return len(values)
+
+
+def _plain(value: Any) -> Any:
+    """Arrays and scalars of numpy and jax as lists and numbers, for `json`."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} cannot be stored in a record")
+
+
+def _finite_or_null(values: Iterable[Any]) -> list[float | None]:
+    numbers = [float(value) for value in values]
+    return [number if math.isfinite(number) else None for number in numbers]
+
+
+def _encode(record: Mapping[str, Any]) -> bytes:
+    """One line, with its newline."""
+    metrics = {name: _finite_or_null(v) for name, v in record["metrics"].items()}
+    stored = dict(record) | {"metrics": metrics}
+    try:
+        line = json.dumps(stored, default=_plain, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"The record cannot be written as JSON: {error}.") from error
+    return line.encode() + b"\n"
+
+
+def _check_tail(descriptor: int, path: pathlib.Path) -> int:
+    """The size of the file, after checking that its last line is whole."""
+    size = os.fstat(descriptor).st_size
+    if size and os.pread(descriptor, 1, size - 1) != b"\n":
+        number = path.read_bytes().count(b"\n") + 1
+        raise InputError(
+            f"{path}, line {number} has no end, as after a killed run: "
+            "delete this line, then run again."
+        )
+    return size
+
+
+def _write_line(descriptor: int, line: bytes, size: int) -> None:
+    """One write and a sync; a short write (full disk) is taken back."""
+    if os.write(descriptor, line) != len(line):
+        os.ftruncate(descriptor, size)
+        raise OSError("The record was not written in full: the disk may be full.")
+    os.fsync(descriptor)
+
+
+def append(path: str | os.PathLike, record: Mapping[str, Any]) -> None:
+    """Adds a record to a file, whole or not at all, whoever else is writing.
+
+    The line goes out in one appending write under a lock on the file and is synced to
+    the disk. The file and its folder are made if needed.
+
+    Raises:
+      InputError: the record is incomplete, or the file's last line is damaged.
+    """
+    check(record)
+    line, path = _encode(record), pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _write_line(descriptor, line, _check_tail(descriptor, path))
+    finally:
+        os.close(descriptor)
+
+
+def _decode(line: str) -> Record:
+    record = json.loads(line)
+    if not isinstance(record, dict):
+        raise InputError("A record must be a JSON object.")
+    check(record)
+    for name, values in record["metrics"].items():
+        record["metrics"][name] = [math.nan if v is None else v for v in values]
+    return record
+
+
+def _lines(path: pathlib.Path) -> list[str]:
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError as error:
+        raise InputError(
+            f"There are no records at {path}: run the experiment that writes them."
+        ) from error
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def read(path: str | os.PathLike) -> list[Record]:
+    """All records of a file, oldest first.
+
+    Raises:
+      InputError: there is no such file, or a line is damaged (it names the line).
+    """
+    records = []
+    for number, line in enumerate(_lines(pathlib.Path(path)), start=1):
+        try:
+            records.append(_decode(line))
+        except ValueError as error:  # also JSONDecodeError and InputError
+            reason = str(error).rstrip(".")
+            raise InputError(
+                f"{path}, line {number} is damaged ({reason}): mend or delete it."
+            ) from error
+    return records
+
+
+def latest(records: Iterable[Record], **match: Any) -> Record | None:
+    """The last record whose keys have the given values; None if there is none."""
+    found = None
+    for record in records:
+        if all(record.get(key) == value for key, value in match.items()):
+            found = record
+    return found
