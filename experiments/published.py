@@ -1,0 +1,39 @@
+"""The paper's figures, so that they can stand beside ours."""
+
+import functools
+import json
+import pathlib
+
+from oodgat_jax.types import InputError
+
+FILE = pathlib.Path(__file__).parent / "published.json"
+# The paper's FPR follows its authors' rule; it is shown beside either of ours.
+_SAME = {"fpr95_paper": "fpr95"}
+
+
+@functools.cache
+def _tables() -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+    """table -> method -> data set -> metric -> percent."""
+    return json.loads(FILE.read_text(encoding="utf-8"))["tables"]
+
+
+def published(table: str, method: str, dataset: str, metric: str) -> float | None:
+    """The paper's figure in percent; None if the paper gives none.
+
+    Args:
+      table: `end_to_end`, `post_hoc`, `ablation`, `gkde` or `edge_removal`.
+      method: its row, such as `gcn`, `oodgat-att`, `ce+con`; for `edge_removal` the
+        share of inter-edges removed: `0`, `0.5` or `1`.
+      dataset: such as `amazon-photo`.
+      metric: as named by `metrics.evaluate`.
+    """
+    if table not in _tables():
+        known = ", ".join(_tables())
+        raise InputError(f"The paper has no table {table!r}: choose from {known}.")
+    row = _tables()[table].get(method, {}).get(dataset, {})
+    return row.get(_SAME.get(metric, metric))
+
+
+def datasets(table: str = "end_to_end") -> tuple[str, ...]:
+    """The data sets of a table, in the paper's order."""
+    return tuple(dict.fromkeys(d for row in _tables()[table].values() for d in row))

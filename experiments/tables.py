@@ -1,0 +1,152 @@
+"""Tables of results: one table, rendered as text, Markdown or LaTeX."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from oodgat_jax.types import InputError
+
+DIRECTIONS = ("max", "min", "")
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+
+
+class Cell(NamedTuple):
+    """What a table shows at one place, and the number behind it if there is one."""
+
+    text: str
+    value: float | None = None
+
+
+class Table(NamedTuple):
+    """A header, and rows as long as it.
+
+    best: per column "max" or "min" to mark the best value (at the precision shown,
+      so that equals are all marked), "" to mark none; () for no marks at all.
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell | str]]
+    best: Sequence[str] = ()
+
+
+def summary(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and standard deviation of the runs.
+
+    The deviation is the population's, sqrt(mean((x - mean)^2)), numpy's default: it
+    describes the runs that were made and is 0, not undefined, for a single one.
+    """
+    if len(values) == 0:
+        raise InputError("A summary needs at least one run, but there is none.")
+    return float(np.mean(values)), float(np.std(values))
+
+
+def result(values: Sequence[float], paper: float | None = None) -> Cell:
+    """Fractions per run -> `93.6 ± 1.0`, in percent; ` (93.6)` is the paper's figure.
+
+    Args:
+      values: one fraction per run.
+      paper: the paper's figure in percent, if it has one.
+    """
+    mean, deviation = (100 * number for number in summary(values))
+    beside = "" if paper is None else f" ({paper:.1f})"
+    return Cell(f"{mean:.1f} ± {deviation:.1f}{beside}", mean)
+
+
+def _cells(table: Table) -> list[list[Cell]]:
+    """The rows as cells, after checking the shape of the table."""
+    best = table.best or [""] * len(table.header)
+    if {len(table.header)} != {len(best), *map(len, table.rows)}:
+        raise InputError(f"Every row needs {len(table.header)} cells, as the header.")
+    if not set(best) <= set(DIRECTIONS):
+        raise InputError(f"best must be of {DIRECTIONS}, but is {tuple(best)}.")
+    return [[Cell(c) if isinstance(c, str) else c for c in row] for row in table.rows]
+
+
+def _best_rows(values: Sequence[float | None], direction: str) -> set[int]:
+    """Rows that hold the best of a column; none if there is nothing to compare."""
+    shown = {
+        row: round(value, 1)
+        for row, value in enumerate(values)
+        if value is not None and math.isfinite(value)
+    }
+    if not direction or len(shown) < 2:
+        return set()
+    best = max(shown.values()) if direction == "max" else min(shown.values())
+    return {row for row, value in shown.items() if value == best}
+
+
+def _body(
+    table: Table, escape: Callable[[str], str], mark: Callable[[str], str]
+) -> list[list[str]]:
+    """Texts of the rows, escaped, with the best of each column marked."""
+    rows = _cells(table)
+    texts = [[escape(cell.text) for cell in row] for row in rows]
+    for column, direction in enumerate(table.best):
+        values = [row[column].value for row in rows]
+        for row in _best_rows(values, direction):
+            texts[row][column] = mark(texts[row][column])
+    return texts
+
+
+def _pad(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Columns of equal width: the first to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+    def pad(row: Sequence[str]) -> list[str]:
+        right = (t.rjust(w) for t, w in zip(row[1:], widths[1:], strict=True))
+        return [row[0].ljust(widths[0]), *right]
+
+    return [pad(row) for row in rows]
+
+
+def as_text(table: Table) -> str:
+    """Aligned columns for a terminal; `*` marks the best."""
+    rows = _pad([table.header, *_body(table, str, "*{}".format)])
+    lines = ["  ".join(row).rstrip() for row in rows]
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]]) + "\n"
+
+
+def as_markdown(table: Table) -> str:
+    """A Markdown table; bold marks the best."""
+
+    def escape(text: str) -> str:
+        return text.replace("|", r"\|")
+
+    header = [escape(text) for text in table.header]
+    rows = _pad([header, *_body(table, escape, "**{}**".format)])
+    rule = ["-" * len(rows[0][0]), *("-" * (len(t) - 1) + ":" for t in rows[0][1:])]
+    return "".join(f"| {' | '.join(row)} |\n" for row in [rows[0], rule, *rows[1:]])
+
+
+def as_latex(table: Table) -> str:
+    """A `tabular` with the rules of booktabs; bold marks the best."""
+
+    def escape(text: str) -> str:
+        return "".join(_LATEX.get(character, character) for character in text)
+
+    header = [escape(text) for text in table.header]
+    body = _body(table, escape, r"\textbf{{{}}}".format)
+    lines = [f"{' & '.join(row)} \\\\" for row in _pad([header, *body])]
+    columns = "l" + "r" * (len(table.header) - 1)
+    return "\n".join(
+        [
+            f"\\begin{{tabular}}{{{columns}}}",
+            "\\toprule",
+            lines[0],
+            "\\midrule",
+            *lines[1:],
+            "\\bottomrule",
+            "\\end{tabular}\n",
+        ]
+    )
+
+
+FORMATS = {"text": as_text, "markdown": as_markdown, "latex": as_latex}
