@@ -1,0 +1,138 @@
+"""Writes the README's tables from the committed records.
+
+  python -m experiments.readme          rewrites README.md
+  python -m experiments.readme --check  changes nothing, exits with 1 if it is stale
+
+A table stands between the lines `<!-- begin generated: NAME -->` and
+`<!-- end generated: NAME -->`; NAME is a key of TABLES. Takes about a second.
+"""
+
+import collections
+import pathlib
+import re
+import sys
+from collections.abc import Callable, Sequence
+
+from absl import app, flags
+
+from experiments import published, results, tables
+from oodgat_jax.types import InputError
+
+ROOT = pathlib.Path(__file__).parent.parent
+
+_CHECK = flags.DEFINE_bool("check", False, "Only say whether the README is stale.")
+_README = flags.DEFINE_string("readme", str(ROOT / "README.md"), "File to rewrite.")
+_RECORDS = flags.DEFINE_string(
+    "records_dir", str(ROOT / "experiments" / "records"), "Folder of the *.jsonl files."
+)
+
+MARK = re.compile(r"<!-- (?:begin|end) generated: (\S+) -->")
+BLOCK = re.compile(
+    r"(<!-- begin generated: (\S+) -->\n).*?(<!-- end generated: \2 -->)", re.DOTALL
+)
+COLUMNS = {
+    "accuracy": "Accuracy",
+    "auroc": "AUROC",
+    "aupr": "AUPR",
+    "fpr95": "FPR95",
+    "weighted_f1": "F1 (best)",
+    "weighted_f1_val": "F1 (val)",
+}
+NOTE = (
+    "Percent, mean ± standard deviation over {runs} runs, in parentheses the paper's "
+    "figure. F1 (best) picks its threshold on the test nodes, as the paper does; "
+    "F1 (val) on the validation nodes. The paper's FPR95 averages over ROC points near "
+    "95 % TPR, ours is taken at the first point that reaches it."
+)
+
+
+def _in_paper_order(names: Sequence[str]) -> list[str]:
+    """The data sets of the paper first, in its order, then all others."""
+    ordered = [name for name in published.datasets() if name in names]
+    return list(dict.fromkeys([*ordered, *names]))
+
+
+def _oodgat_row(record: results.Record) -> list[tables.Cell | str]:
+    """Data set, detector and one cell per metric."""
+    dataset, detector = record["dataset"], record["detector"]
+    name = f"oodgat-{detector.lower()}"
+    cells = [
+        tables.result(
+            record["metrics"][metric],
+            published.published("end_to_end", name, dataset, metric),
+        )
+        for metric in COLUMNS
+    ]
+    return [dataset, name.upper(), *cells]
+
+
+def _runs(records: Sequence[results.Record]) -> str:
+    """The number of runs behind a record, or its range."""
+    counts = sorted({len(record["split_seeds"]) for record in records})
+    return " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+
+
+def oodgat(folder: pathlib.Path) -> str:
+    """OODGAT with both detectors on every data set, beside the paper's figures."""
+    records = results.read(folder / "oodgat.jsonl")
+    found = [
+        results.latest(records, dataset=dataset, method="oodgat", detector=detector)
+        for dataset in _in_paper_order([r["dataset"] for r in records])
+        for detector in ("ENT", "ATT")
+    ]
+    chosen = [record for record in found if record is not None]
+    if not chosen:
+        raise InputError(f"{folder / 'oodgat.jsonl'} has no record of method oodgat.")
+    header = ["Data set", "Method", *COLUMNS.values()]
+    table = tables.Table(header, [_oodgat_row(record) for record in chosen])
+    return f"{tables.as_markdown(table)}\n{NOTE.format(runs=_runs(chosen))}\n"
+
+
+TABLES: dict[str, Callable[[pathlib.Path], str]] = {"oodgat": oodgat}
+
+
+def _generate(name: str, folder: pathlib.Path) -> str:
+    if name not in TABLES:
+        known = ", ".join(TABLES)
+        raise InputError(f"The README asks for table {name!r}: choose from {known}.")
+    return TABLES[name](folder)
+
+
+def rewrite(text: str, folder: pathlib.Path) -> str:
+    """The README's text with every generated block made anew from the records."""
+    whole = [match[2] for match in BLOCK.finditer(text)]
+    if torn := collections.Counter(MARK.findall(text)) - collections.Counter(2 * whole):
+        name = next(iter(torn))
+        raise InputError(
+            f"The README's block {name!r} lacks a mark or has one too many: it needs "
+            f"one line <!-- begin generated: {name} --> and one with end."
+        )
+    return BLOCK.sub(lambda m: f"{m[1]}\n{_generate(m[2], folder)}\n{m[3]}", text)
+
+
+def run(readme: pathlib.Path, folder: pathlib.Path, check: bool) -> bool:
+    """Rewrites the README, or only checks it; says whether it was up to date."""
+    if not readme.is_file():
+        raise InputError(f"There is no file {readme}: give one with --readme.")
+    old = readme.read_text(encoding="utf-8")
+    new = rewrite(old, folder)
+    if new != old and not check:
+        readme.write_text(new, encoding="utf-8")
+    return new == old
+
+
+def main(argv: Sequence[str]) -> None:
+    """Reads the flags; a stale README under --check exits with 1."""
+    if len(argv) > 1:
+        raise app.UsageError(f"Unknown argument {argv[1]!r}.")
+    readme, folder = pathlib.Path(_README.value), pathlib.Path(_RECORDS.value)
+    try:
+        fresh = run(readme, folder, _CHECK.value)
+    except InputError as error:
+        sys.exit(str(error))
+    if _CHECK.value and not fresh:
+        sys.exit(f"{readme} is stale: run python -m experiments.readme.")
+
+
+if __name__ == "__main__":
+    app.run(main)
