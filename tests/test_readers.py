@@ -44,16 +44,22 @@ def test_planetoid_places_test_rows_by_index(load, tmp_path):
     assert dataset.num_public_train == 3
 
 
+class Attack:
+    """Pickles to an instruction that makes a file."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return open, (str(self.marker), "w")
+
+
 def test_a_malicious_pickle_runs_nothing(load, tmp_path):
     source = raw_files.write_planetoid(tmp_path)
     marker = tmp_path / "marker"
 
-    class Attack:
-        def __reduce__(self):
-            return open, (str(marker), "w")
-
     path = tmp_path / "planetoid" / "ind.cora.graph"
-    path.write_bytes(pickle.dumps(Attack(), protocol=2))
+    path.write_bytes(pickle.dumps(Attack(marker), protocol=2))
     pickle.loads(path.read_bytes()).close()
     marker.unlink()  # the attack works on a plain unpickler
     with pytest.raises(InputError, match=r"ind\.cora\.graph cannot be read.*open"):
@@ -138,6 +144,7 @@ def test_npz_gives_graph_features_and_labels(load, tmp_path):
         ("adj_indptr", np.array([0, 1, 2, 3])),
         ("adj_indptr", np.array([0, 2, 1, 3, 4])),
         ("adj_shape", np.array([5, 4])),
+        ("adj_shape", np.array([4, 5])),
         ("adj_shape", np.array([4])),
         ("attr_data", np.full(6, np.inf)),
         ("attr_data", np.array(["1"] * 6)),
@@ -147,6 +154,15 @@ def test_wrong_npz_content_is_refused(load, tmp_path, key, value):
     source = raw_files.write_npz(tmp_path, **{key: value})
     with pytest.raises(InputError, match=r"amazon_electronics_photo\.npz"):
         load(source)
+
+
+def test_a_pickle_inside_npz_runs_nothing(load, tmp_path):
+    marker = tmp_path / "marker"
+    labels = np.array([Attack(marker)] * 4, dtype=object)
+    source = raw_files.write_npz(tmp_path, labels=labels)
+    with pytest.raises(InputError, match="allow_pickle=False"):
+        load(source)
+    assert not marker.exists()
 
 
 # --- csv and json --------------------------------------------------------------
@@ -187,6 +203,13 @@ def test_wrong_csv_and_json_are_refused(load, tmp_path, part, text):
     source = raw_files.write_facebook(tmp_path, **{name: text})
     with pytest.raises(InputError, match=name):
         load(source)
+
+
+def test_a_csv_row_cut_short_is_refused(tmp_path):
+    path = tmp_path / "target.csv"
+    path.write_text("id,target\n1,1\n0")
+    with pytest.raises(InputError, match=r"target\.csv has 1 fields in row 2"):
+        musae._targets(path)
 
 
 def test_lastfm_features_are_reduced_the_same_every_time(load, lastfm):

@@ -1,5 +1,6 @@
 """Reader of the gnn-benchmark npz files (Amazon-Computers, -Photo, Coauthor-CS)."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,9 @@ from oodgat_jax.datasets import checks
 from oodgat_jax.datasets.records import RawGraph, Source
 
 
-def _csr(archive: np.lib.npyio.NpzFile, prefix: str, path: Path):
+def _csr(
+    archive: Mapping[str, np.ndarray], prefix: str, path: Path
+) -> scipy.sparse.csr_array:
     parts = ("data", "indices", "indptr", "shape")
     return checks.csr({part: archive[f"{prefix}_{part}"] for part in parts}, path)
 

@@ -135,8 +135,8 @@ def read(folder: Path, source: Source) -> RawGraph:
 
     Citeseer's `test.index` leaves out 15 nodes that `graph` nevertheless links: they
     keep their links (which the published 9,104 count) and have zero features and
-    label -1. Files `x` and `y` only repeat the first rows of `allx`
-    and `ally`, so they are not read.
+    label -1. Files `x` and `y` only repeat the first rows of `allx` and `ally`, so
+    they are not read.
     """
     paths = {
         part: folder / f"ind.{source.name}.{part}"
