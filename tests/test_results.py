@@ -141,6 +141,7 @@ WRITER = """
 import json, sys
 from experiments import results
 path, writer = sys.argv[1:]
+print("ready", flush=True)
 entry = json.loads(sys.stdin.read())
 for number in range(100):
     results.append(path, entry | {"writer": writer, "number": number})
@@ -154,14 +155,18 @@ def test_four_writers_lose_nothing(tmp_path):
         subprocess.Popen(
             [sys.executable, "-c", WRITER, str(path), str(name)],
             stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             text=True,
         )
         for name in range(4)
     ]
-    for process in writers:
+    assert [process.stdout.readline() for process in writers] == ["ready\n"] * 4
+    for process in writers:  # all are past their imports, so that they do compete
         process.stdin.write(entry)
         process.stdin.close()
     assert [process.wait() for process in writers] == [0] * 4
+    for process in writers:
+        process.stdout.close()
     found = Counter((entry["writer"], entry["number"]) for entry in results.read(path))
     expected = Counter((str(w), n) for w in range(4) for n in range(100))
     assert found == expected
