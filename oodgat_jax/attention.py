@@ -68,6 +68,12 @@ def attend(
 
 def softmax(graph: jraph.GraphsTuple, logits: Array) -> Array:
     """Softmax of edge logits [E, H] over the edges into each node."""
+    weights, total = _exponentials(graph, logits)
+    return weights / total[graph.receivers]
+
+
+def _exponentials(graph: jraph.GraphsTuple, logits: Array) -> tuple[Array, Array]:
+    """Softmax before the division: weights [E, H] and their sums [N, H]."""
     largest = jax.ops.segment_max(
         jax.lax.stop_gradient(logits),
         graph.receivers,
@@ -75,7 +81,7 @@ def softmax(graph: jraph.GraphsTuple, logits: Array) -> Array:
         indices_are_sorted=True,
     )
     weights = jnp.exp(logits - largest[graph.receivers])
-    return weights / graphs.sum_edges(graph, weights)[graph.receivers]
+    return weights, graphs.sum_edges(graph, weights)
 
 
 def _attend_segment(graph, edge_logit, receiver, sender, h, keep):
@@ -91,38 +97,79 @@ def _attend_sparse(edge_logit, graph, receiver, sender, h, keep):
 
 
 def _sparse_forward(edge_logit, graph, receiver, sender, h, keep):
+    # The division by the sum is left to the end, so that alpha itself is never made.
     logits = edge_logit(receiver[graph.receivers], sender[graph.senders])
-    alpha = softmax(graph, logits)
-    kept = alpha if keep is None else alpha * keep
-    out = _per_head(sparse.matmul, graph.globals, kept, h)
-    return out, (graph, receiver, sender, h, alpha, kept, out)
+    if edge_logit is ood_logit:  # in [0, 1]: no maximum needed
+        weights = jnp.exp(logits)
+        total = graphs.sum_edges(graph, weights)
+    else:
+        weights, total = _exponentials(graph, logits)
+    kept = _heads_first(weights if keep is None else weights * keep)
+    h = jnp.swapaxes(h, 0, 1)  # [H, N, D]
+    out = _products(graph.globals, kept, h) / total.T[..., None]
+    residuals = (graph, receiver, sender, h, weights, total, kept, out)
+    return jnp.swapaxes(out, 0, 1), residuals
 
 
 def _sparse_backward(edge_logit, residuals, g):
-    graph, receiver, sender, h, alpha, kept, out = residuals
+    graph, receiver, sender, h, weights, total, kept, out = residuals
     logits, slopes = jax.vjp(
         edge_logit, receiver[graph.receivers], sender[graph.senders]
     )
     r_slope, s_slope = slopes(jnp.ones_like(logits))
-    g_out = jnp.sum(g * out, -1)  # [N, H]
-    dh = _per_head(sparse.matmul_transposed, graph.globals, kept, g)
-    towards = _per_head(sparse.matmul, graph.globals, r_slope * kept, h)
-    back = _per_head(sparse.matmul_transposed, graph.globals, s_slope * kept, g)
-    dr = jnp.sum(g * towards, -1) - g_out * graphs.sum_edges(graph, r_slope * alpha)
-    ds = jnp.sum(h * back, -1) - jax.ops.segment_sum(
-        s_slope * alpha * g_out[graph.receivers],
+    g = jnp.swapaxes(g, 0, 1) / total.T[..., None]  # [H, N, D]
+    g_out = jnp.sum(g * out, -1).T  # [N, H]
+    towards = _products(graph.globals, _heads_first(r_slope, kept), h)
+    dh = _products_transposed(graph.globals, kept, g)
+    back = _products_transposed(graph.globals, _heads_first(s_slope, kept), g)
+    dr = jnp.sum(g * towards, -1).T - g_out * graphs.sum_edges(graph, r_slope * weights)
+    ds = jnp.sum(h * back, -1).T - jax.ops.segment_sum(
+        s_slope * weights * g_out[graph.receivers],
         graph.senders,
         graphs.num_nodes(graph),
     )
-    return None, dr, ds, dh, None
+    return None, dr, ds, jnp.swapaxes(dh, 0, 1), None
 
 
 _attend_sparse.defvjp(_sparse_forward, _sparse_backward)
 
 
-def _per_head(product, pattern, values, x):
-    """Applies a product of values [E, H] and x [N, H, D] head by head -> [N, H, D]."""
-    heads = [
-        product(values[:, head], pattern, x[:, head]) for head in range(x.shape[1])
-    ]
-    return jnp.stack(heads, axis=1)
+def _products(pattern, values, x):
+    """Sparse products of all heads: values [H, E], x [H, N, D] -> [H, N, D]."""
+    return _block_product(values, pattern.columns, pattern.row_ptr, x)
+
+
+def _products_transposed(pattern, values, x):
+    """The same with the transposed matrix."""
+    order = _shifted(pattern.by_column, *values.shape)
+    return _block_product(
+        values.reshape(-1)[order], pattern.rows_by_column, pattern.column_ptr, x
+    )
+
+
+def _block_product(values, columns, row_ptr, x):
+    # One call of the kernel: the heads are the blocks of a block-diagonal matrix.
+    heads, nodes, _ = x.shape
+    edges = columns.shape[0]
+    row_ptr = jnp.append(_shifted(row_ptr[:-1], heads, edges), heads * edges)
+    columns = _shifted(columns, heads, nodes)
+    x = x.reshape(heads * nodes, -1)
+    out = sparse.csr_product(values.reshape(-1), columns, row_ptr, x)
+    return out.reshape(heads, nodes, -1)
+
+
+def _shifted(indices, heads, by):
+    """Indices [M] of one head as those of all heads, [H * M]."""
+    return (indices + by * jnp.arange(heads, dtype=jnp.int32)[:, None]).reshape(-1)
+
+
+def _heads_first(values, factors=None):
+    """[E, H] -> [H, E] in memory, times factors [H, E] if given.
+
+    The barriers keep the compiler from recomputing the values inside of slower
+    gathers and transposes.
+    """
+    values = jax.lax.optimization_barrier(values)
+    heads = jnp.stack([values[:, head] for head in range(values.shape[1])])
+    heads = heads if factors is None else heads * factors
+    return jax.lax.optimization_barrier(heads)

@@ -21,7 +21,7 @@ def bits(key: Array, positions: Array) -> Array:
     C. Wellons' search for the lowest avalanche bias), one for each word of the key.
     """
     first, second = jax.random.key_data(key)[-2:]
-    return _mix(_mix(positions ^ first) + second)
+    return _mix(positions * (second | 1) + first)
 
 
 def _mix(x: Array) -> Array:

@@ -77,12 +77,12 @@ def _pointers(sorted_or_not: np.ndarray, size: int) -> np.ndarray:
 @jax.custom_vjp
 def matmul(values: Array, pattern: Pattern, x: Array) -> Array:
     """Product of the sparse matrix [R, K] with a dense x [K, D] -> [R, D]."""
-    return _csr_product(values, pattern.columns, pattern.row_ptr, x)
+    return csr_product(values, pattern.columns, pattern.row_ptr, x)
 
 
 def matmul_transposed(values: Array, pattern: Pattern, x: Array) -> Array:
     """Product of the transposed matrix [K, R] with a dense x [R, D] -> [K, D]."""
-    return _csr_product(
+    return csr_product(
         values[pattern.by_column], pattern.rows_by_column, pattern.column_ptr, x
     )
 
@@ -103,7 +103,7 @@ matmul.defvjp(_matmul_forward, _matmul_backward)
 
 
 @jax.custom_batching.sequential_vmap
-def _csr_product(values: Array, columns: Array, row_ptr: Array, x: Array) -> Array:
+def csr_product(values: Array, columns: Array, row_ptr: Array, x: Array) -> Array:
     # The kernel is fast when the number of columns of x is a multiple of eight only.
     size, width = x.shape
     x = jnp.pad(x, ((0, 0), (0, -width % 8)))
