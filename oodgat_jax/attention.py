@@ -19,12 +19,14 @@ incoming gradient, r'_ij = de_ij/dr_i and s'_ij = de_ij/ds_j,
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import jraph
 
 from oodgat_jax import graphs, sparse
+from oodgat_jax.dropout import keep
 from oodgat_jax.types import Array
 
 EdgeLogit = Callable[[Array, Array], Array]
@@ -40,13 +42,26 @@ def gat_logit(r_i: Array, s_j: Array) -> Array:
     return jax.nn.leaky_relu(r_i + s_j, 0.2)
 
 
+class EdgeDropout(NamedTuple):
+    """Dropout on normalised attention weights."""
+
+    key: Array
+    rate: Array | float
+
+    def factors(self, edges: Array, heads: int) -> Array:
+        """keep_ij for edge numbers [M] -> [M, H], the same wherever they are asked."""
+        positions = edges.astype(jnp.uint32)[:, None] * heads
+        positions = positions + jnp.arange(heads, dtype=jnp.uint32)
+        return keep(self.key, positions, self.rate)
+
+
 def attend(
     graph: jraph.GraphsTuple,
     edge_logit: EdgeLogit,
     receiver: Array,
     sender: Array,
     h: Array,
-    keep: Array | None = None,
+    dropout: EdgeDropout | None = None,
 ) -> Array:
     """Attention-weighted sum over neighbours, per head.
 
@@ -56,24 +71,18 @@ def attend(
       receiver: r [N, H].
       sender: s [N, H].
       h: what is aggregated, [N, H, D].
-      keep: dropout factors on alpha, [E, H], or None.
+      dropout: on alpha, or None.
 
     Returns:
       [N, H, D].
     """
     if graph.globals is None:
-        return _attend_segment(graph, edge_logit, receiver, sender, h, keep)
-    return _attend_sparse(edge_logit, graph, receiver, sender, h, keep)
+        return _attend_segment(graph, edge_logit, receiver, sender, h, dropout)
+    return _attend_sparse(edge_logit, graph.globals, receiver, sender, h, dropout)
 
 
 def softmax(graph: jraph.GraphsTuple, logits: Array) -> Array:
     """Softmax of edge logits [E, H] over the edges into each node."""
-    weights, total = _exponentials(graph, logits)
-    return weights / total[graph.receivers]
-
-
-def _exponentials(graph: jraph.GraphsTuple, logits: Array) -> tuple[Array, Array]:
-    """Softmax before the division: weights [E, H] and their sums [N, H]."""
     largest = jax.ops.segment_max(
         jax.lax.stop_gradient(logits),
         graph.receivers,
@@ -81,57 +90,100 @@ def _exponentials(graph: jraph.GraphsTuple, logits: Array) -> tuple[Array, Array
         indices_are_sorted=True,
     )
     weights = jnp.exp(logits - largest[graph.receivers])
-    return weights, graphs.sum_edges(graph, weights)
+    return weights / graphs.sum_edges(graph, weights)[graph.receivers]
 
 
-def _attend_segment(graph, edge_logit, receiver, sender, h, keep):
+def _attend_segment(graph, edge_logit, receiver, sender, h, dropout):
     logits = edge_logit(receiver[graph.receivers], sender[graph.senders])
     alpha = softmax(graph, logits)
-    alpha = alpha if keep is None else alpha * keep
+    if dropout is not None:
+        alpha *= dropout.factors(jnp.arange(logits.shape[0]), logits.shape[1])
     return graphs.sum_edges(graph, alpha[..., None] * h[graph.senders])
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _attend_sparse(edge_logit, graph, receiver, sender, h, keep):
-    return _sparse_forward(edge_logit, graph, receiver, sender, h, keep)[0]
+def _attend_sparse(edge_logit, pattern, receiver, sender, h, dropout):
+    return _sparse_forward(edge_logit, pattern, receiver, sender, h, dropout)[0]
 
 
-def _sparse_forward(edge_logit, graph, receiver, sender, h, keep):
-    # The division by the sum is left to the end, so that alpha itself is never made.
-    logits = edge_logit(receiver[graph.receivers], sender[graph.senders])
-    if edge_logit is ood_logit:  # in [0, 1]: no maximum needed
-        weights = jnp.exp(logits)
-        total = graphs.sum_edges(graph, weights)
-    else:
-        weights, total = _exponentials(graph, logits)
-    kept = _heads_first(weights if keep is None else weights * keep)
+def _sparse_forward(edge_logit, pattern, receiver, sender, h, dropout):
+    # alpha = weights / total; the division is left to the end, so that alpha itself
+    # is never made. The shift keeps exp in range, as the maximum does in a softmax.
+    shift = _row_maximum(edge_logit, pattern, receiver, sender)
+    edges = _Edges(pattern.rows, pattern.columns, jnp.arange(pattern.rows.shape[0]))
+    weights, kept = _weights(edge_logit, edges, receiver, sender, shift, dropout)
+    total = _sum_by(edges.rows, weights, receiver.shape[0])
     h = jnp.swapaxes(h, 0, 1)  # [H, N, D]
-    out = _products(graph.globals, kept, h) / total.T[..., None]
-    residuals = (graph, receiver, sender, h, weights, total, kept, out)
+    kept = _heads_first(kept)
+    out = _products(pattern, kept, h) / total.T[..., None]
+    residuals = (pattern, receiver, sender, h, dropout, shift, total, kept, out)
     return jnp.swapaxes(out, 0, 1), residuals
 
 
 def _sparse_backward(edge_logit, residuals, g):
-    graph, receiver, sender, h, weights, total, kept, out = residuals
-    logits, slopes = jax.vjp(
-        edge_logit, receiver[graph.receivers], sender[graph.senders]
-    )
-    r_slope, s_slope = slopes(jnp.ones_like(logits))
+    pattern, receiver, sender, h, dropout, shift, total, kept, out = residuals
     g = jnp.swapaxes(g, 0, 1) / total.T[..., None]  # [H, N, D]
     g_out = jnp.sum(g * out, -1).T  # [N, H]
-    towards = _products(graph.globals, _heads_first(r_slope, kept), h)
-    dh = _products_transposed(graph.globals, kept, g)
-    back = _products_transposed(graph.globals, _heads_first(s_slope, kept), g)
-    dr = jnp.sum(g * towards, -1).T - g_out * graphs.sum_edges(graph, r_slope * weights)
-    ds = jnp.sum(h * back, -1).T - jax.ops.segment_sum(
-        s_slope * weights * g_out[graph.receivers],
-        graph.senders,
-        graphs.num_nodes(graph),
-    )
+
+    edges = _Edges(pattern.rows, pattern.columns, jnp.arange(pattern.rows.shape[0]))
+    r_slope, _ = _slopes(edge_logit, edges, receiver, sender)
+    weights, _ = _weights(edge_logit, edges, receiver, sender, shift, None)
+    towards = _products(pattern, _heads_first(r_slope) * kept, h)
+    dr = jnp.sum(g * towards, -1).T
+    dr -= g_out * _sum_by(edges.rows, r_slope * weights, receiver.shape[0])
+
+    # The column side is computed anew in column order from the nodes' numbers, which
+    # is cheaper than to permute values of edges.
+    edges = _Edges(pattern.rows_by_column, pattern.columns_by_column, pattern.by_column)
+    _, s_slope = _slopes(edge_logit, edges, receiver, sender)
+    weights, kept = _weights(edge_logit, edges, receiver, sender, shift, dropout)
+    dh = _products_transposed(pattern, _heads_first(kept), g)
+    back = _products_transposed(pattern, _heads_first(s_slope * kept), g)
+    ds = jnp.sum(h * back, -1).T
+    ds -= _sum_by(edges.columns, s_slope * weights * g_out[edges.rows], sender.shape[0])
     return None, dr, ds, jnp.swapaxes(dh, 0, 1), None
 
 
 _attend_sparse.defvjp(_sparse_forward, _sparse_backward)
+
+
+class _Edges(NamedTuple):
+    """Edges in row or in column order."""
+
+    rows: Array  # [E] receivers
+    columns: Array  # [E] senders
+    numbers: Array  # [E] position in row order
+
+
+def _row_maximum(edge_logit, pattern, receiver, sender):
+    """max_j e_ij [N, H]; none is needed for OODGAT, whose logits are in [0, 1]."""
+    if edge_logit is ood_logit:
+        return None
+    logits = edge_logit(receiver[pattern.rows], sender[pattern.columns])
+    return jax.ops.segment_max(
+        logits, pattern.rows, receiver.shape[0], indices_are_sorted=True
+    )
+
+
+def _weights(edge_logit, edges, receiver, sender, shift, dropout):
+    """exp(e_ij) [E, H], and the same times the dropout factors."""
+    logits = edge_logit(receiver[edges.rows], sender[edges.columns])
+    logits = logits if shift is None else logits - shift[edges.rows]
+    weights = jnp.exp(logits)
+    if dropout is None:
+        return weights, weights
+    return weights, weights * dropout.factors(edges.numbers, weights.shape[1])
+
+
+def _slopes(edge_logit, edges, receiver, sender):
+    """de_ij/dr_i and de_ij/ds_j, [E, H] each."""
+    logits, pullback = jax.vjp(edge_logit, receiver[edges.rows], sender[edges.columns])
+    return pullback(jnp.ones_like(logits))
+
+
+def _sum_by(ids, values, size):
+    """Sums values [E, H] over sorted ids -> [size, H]."""
+    return jax.ops.segment_sum(values, ids, size, indices_are_sorted=True)
 
 
 def _products(pattern, values, x):
@@ -140,11 +192,8 @@ def _products(pattern, values, x):
 
 
 def _products_transposed(pattern, values, x):
-    """The same with the transposed matrix."""
-    order = _shifted(pattern.by_column, *values.shape)
-    return _block_product(
-        values.reshape(-1)[order], pattern.rows_by_column, pattern.column_ptr, x
-    )
+    """The same with the transposed matrix, values in column order."""
+    return _block_product(values, pattern.rows_by_column, pattern.column_ptr, x)
 
 
 def _block_product(values, columns, row_ptr, x):
@@ -163,13 +212,6 @@ def _shifted(indices, heads, by):
     return (indices + by * jnp.arange(heads, dtype=jnp.int32)[:, None]).reshape(-1)
 
 
-def _heads_first(values, factors=None):
-    """[E, H] -> [H, E] in memory, times factors [H, E] if given.
-
-    The barriers keep the compiler from recomputing the values inside of slower
-    gathers and transposes.
-    """
-    values = jax.lax.optimization_barrier(values)
-    heads = jnp.stack([values[:, head] for head in range(values.shape[1])])
-    heads = heads if factors is None else heads * factors
-    return jax.lax.optimization_barrier(heads)
+def _heads_first(values):
+    """[E, H] -> [H, E]; as slices it is several times faster than as a transpose."""
+    return jnp.stack([values[:, head] for head in range(values.shape[1])])

@@ -30,14 +30,14 @@ def _mix(x: Array) -> Array:
     return x ^ (x >> 15)
 
 
-def keep(key: Array, shape: tuple[int, ...], rate: Array | float) -> Array:
+def keep(key: Array, positions: Array, rate: Array | float) -> Array:
     """Factors 1 / (1 - rate) with probability 1 - rate, else 0; rate may be traced."""
-    positions = jax.lax.iota(jnp.uint32, int(np.prod(shape)))
     levels = jnp.asarray((1.0 - rate) * _LEVELS, jnp.uint32)
     kept = (bits(key, positions) >> 8) < levels
-    return jnp.where(kept, 1.0 / (1.0 - rate), 0.0).reshape(shape)
+    return jnp.where(kept, 1.0 / (1.0 - rate), 0.0)
 
 
 def dropout(key: Array, x: Array, rate: Array | float) -> Array:
     """Zeroes entries of x with probability rate and rescales the others."""
-    return x * keep(key, x.shape, rate)
+    positions = jax.lax.iota(jnp.uint32, x.size).reshape(x.shape)
+    return x * keep(key, positions, rate)

@@ -9,7 +9,7 @@ import jraph
 from oodgat_jax import losses, metrics
 from oodgat_jax.detectors import DETECTORS
 from oodgat_jax.models import BACKBONES
-from oodgat_jax.train import Params, Task
+from oodgat_jax.train import Params, Run, Task
 from oodgat_jax.types import Array, Hyper, Outputs, Predict, Rates, Split
 
 
@@ -55,22 +55,15 @@ def assemble(method: Method, module: nn.Module) -> Task:
         return module.init({"params": key}, graph)
 
     def loss(
-        params: Params,
-        graph: jraph.GraphsTuple,
-        split: Split,
-        hyper: Hyper,
-        step: Array,
-        key: Array,
+        params: Params, graph: jraph.GraphsTuple, run: Run, step: Array, key: Array
     ) -> Array:
-        outputs = module.apply(params, graph, rates(hyper), rngs={"dropout": key})
-        return objective(outputs, split, hyper, step)
+        outputs = module.apply(params, graph, rates(run.hyper), rngs={"dropout": key})
+        return objective(outputs, run.split, run.hyper, step)
 
-    def validate(
-        params: Params, graph: jraph.GraphsTuple, split: Split, hyper: Hyper
-    ) -> Array:
+    def validate(params: Params, graph: jraph.GraphsTuple, run: Run) -> Array:
         outputs = module.apply(params, graph)
-        scores = detector(lambda _: outputs, graph, split)
-        return metrics.validation_score(scores, outputs.logits, split)
+        scores = detector(lambda _: outputs, graph, run.split)
+        return metrics.validation_score(scores, outputs.logits, run.split)
 
     return Task(init, loss, validate)
 

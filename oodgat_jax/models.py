@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import jraph
 
 from oodgat_jax import attention, graphs, sparse
-from oodgat_jax.dropout import dropout, keep
+from oodgat_jax.dropout import dropout
 from oodgat_jax.types import Array, Outputs, Rates
 
 _glorot = nn.initializers.glorot_uniform()
@@ -35,8 +35,8 @@ class OODGATLayer(nn.Module):
         query = self.param("query", _glorot, (self.heads, self.width))
         logits = jnp.einsum("nhd,hd->nh", h, query)
         w = jax.nn.sigmoid(logits)
-        factors = edge_dropout(self, graph, self.heads, rate)
-        out = attention.attend(graph, attention.ood_logit, w, w, h, factors)
+        dropout = edge_dropout(self, rate)
+        out = attention.attend(graph, attention.ood_logit, w, w, h, dropout)
         return out, logits
 
 
@@ -47,17 +47,15 @@ class GATLayer(nn.Module):
     width: int
 
     @nn.compact
-    def __call__(
-        self, graph: jraph.GraphsTuple, x: Array, rate: Array | None
-    ) -> Array:
+    def __call__(self, graph: jraph.GraphsTuple, x: Array, rate: Array | None) -> Array:
         """Aggregates x [N, F]; rate is attention dropout, None for none."""
         h = split_heads(Linear(self.heads * self.width)(x), self.heads)
         shape = (self.heads, self.width)
         receiver = jnp.einsum("nhd,hd->nh", h, self.param("receiver", _glorot, shape))
         sender = jnp.einsum("nhd,hd->nh", h, self.param("sender", _glorot, shape))
-        factors = edge_dropout(self, graph, self.heads, rate)
+        dropout = edge_dropout(self, rate)
         return attention.attend(
-            graph, attention.gat_logit, receiver, sender, h, factors
+            graph, attention.gat_logit, receiver, sender, h, dropout
         )
 
 
@@ -92,9 +90,7 @@ class OODGAT(nn.Module):
     heads: int = 4
 
     @nn.compact
-    def __call__(
-        self, graph: jraph.GraphsTuple, rates: Rates | None = None
-    ) -> Outputs:
+    def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
         """Outputs with the OOD logits of both layers."""
         x = drop_features(self, graph.nodes, rates)
         rate = None if rates is None else rates.attention
@@ -113,9 +109,7 @@ class GAT(nn.Module):
     heads: int = 4
 
     @nn.compact
-    def __call__(
-        self, graph: jraph.GraphsTuple, rates: Rates | None = None
-    ) -> Outputs:
+    def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
         """Outputs without OOD logits."""
         x = drop_features(self, graph.nodes, rates)
         rate = None if rates is None else rates.attention
@@ -134,9 +128,7 @@ class GCN(nn.Module):
     heads: int = 1
 
     @nn.compact
-    def __call__(
-        self, graph: jraph.GraphsTuple, rates: Rates | None = None
-    ) -> Outputs:
+    def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
         """Outputs without OOD logits; only the hidden layer is dropped."""
         weights = graphs.symmetric_weights(graph)
         x = graphs.aggregate(graph, weights, Linear(self.hidden)(graph.nodes))
@@ -153,9 +145,7 @@ class MLP(nn.Module):
     heads: int = 1
 
     @nn.compact
-    def __call__(
-        self, graph: jraph.GraphsTuple, rates: Rates | None = None
-    ) -> Outputs:
+    def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
         """Outputs without OOD logits; edges are ignored."""
         x = drop_features(self, graph.nodes, rates)
         hidden = nn.relu(Linear(self.hidden)(x))
@@ -200,11 +190,8 @@ def drop_hidden(module: nn.Module, x: Array, rates: Rates | None) -> Array:
     return dropout(module.make_rng("dropout"), x, rates.hidden)
 
 
-def edge_dropout(
-    module: nn.Module, graph: jraph.GraphsTuple, heads: int, rate: Array | None
-) -> Array | None:
-    """Dropout factors [E, H] for attention weights, None for none."""
+def edge_dropout(module: nn.Module, rate: Array | None) -> attention.EdgeDropout | None:
+    """Dropout on attention weights, None for none."""
     if rate is None:
         return None
-    shape = (graph.senders.shape[0], heads)
-    return keep(module.make_rng("dropout"), shape, rate)
+    return attention.EdgeDropout(module.make_rng("dropout"), rate)

@@ -18,8 +18,8 @@ from oodgat_jax.types import Array
 class Pattern(NamedTuple):
     """Where the Z stored entries of an [R, K] matrix are, by row and by column.
 
-    Entries are in row order. `by_column` lists them in column order, so that the
-    transposed matrix has values `values[by_column]` in the rows `column_ptr`.
+    Entries are in row order. `by_column` lists them in column order: the transposed
+    matrix has the values `values[by_column]`.
     """
 
     rows: Array  # [Z] int32
@@ -27,6 +27,7 @@ class Pattern(NamedTuple):
     row_ptr: Array  # [R + 1] int32
     by_column: Array  # [Z] int32
     rows_by_column: Array  # [Z] int32
+    columns_by_column: Array  # [Z] int32
     column_ptr: Array  # [K + 1] int32
 
     @property
@@ -57,6 +58,7 @@ def pattern(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> Pa
         row_ptr=_pointers(rows, shape[0]),
         by_column=by_column,
         rows_by_column=rows[by_column],
+        columns_by_column=columns[by_column],
         column_ptr=_pointers(columns, shape[1]),
     )
 
@@ -107,7 +109,5 @@ def csr_product(values: Array, columns: Array, row_ptr: Array, x: Array) -> Arra
     # The kernel is fast when the number of columns of x is a multiple of eight only.
     size, width = x.shape
     x = jnp.pad(x, ((0, 0), (0, -width % 8)))
-    matrix = sparse.BCSR(
-        (values, columns, row_ptr), shape=(row_ptr.shape[0] - 1, size)
-    )
+    matrix = sparse.BCSR((values, columns, row_ptr), shape=(row_ptr.shape[0] - 1, size))
     return (matrix @ x)[:, :width]

@@ -32,9 +32,9 @@ Params = Any
 class Task(NamedTuple):
     """What is trained: three pure functions."""
 
-    init: Callable[[Array, jraph.GraphsTuple], Params]  # (key, graph)
-    loss: Callable[..., Array]  # (params, graph, split, hyper, step, key) -> scalar
-    validate: Callable[..., Array]  # (params, graph, split, hyper) -> scalar
+    init: Callable[..., Params]  # (key, graph)
+    loss: Callable[..., Array]  # (params, graph, run, step, key) -> scalar
+    validate: Callable[..., Array]  # (params, graph, run) -> scalar, higher is better
 
 
 class Schedule(NamedTuple):
@@ -51,6 +51,7 @@ class Run(NamedTuple):
     key: Array  # typed PRNG key
     split: Split
     hyper: Hyper
+    extra: Any = None  # whatever else a method's loss needs, a pytree
 
 
 class State(NamedTuple):
@@ -118,7 +119,7 @@ def train_step(
     """One gradient step; returns the loss too."""
     key = jax.random.fold_in(run.key, state.step)
     loss, gradient = jax.value_and_grad(task.loss)(
-        state.params, graph, run.split, run.hyper, state.step, key
+        state.params, graph, run, state.step, key
     )
     updates, opt_state = optimizer(run.hyper).update(
         gradient, state.opt_state, state.params
@@ -142,7 +143,7 @@ def check(
     loss: Array,
 ) -> State:
     """Validates, keeps the best of strict improvements, and decides to stop."""
-    score = task.validate(state.params, graph, run.split, run.hyper)
+    score = task.validate(state.params, graph, run)
     better = score > state.best_score
     failed = state.failed_at >= 0
     position = (state.step - 1) // schedule.check_every
