@@ -27,6 +27,7 @@ import jraph
 
 from oodgat_jax import graphs, sparse
 from oodgat_jax.dropout import keep
+from oodgat_jax.graphs import sum_by, take
 from oodgat_jax.types import Array
 
 EdgeLogit = Callable[[Array, Array], Array]
@@ -89,16 +90,16 @@ def softmax(graph: jraph.GraphsTuple, logits: Array) -> Array:
         graphs.num_nodes(graph),
         indices_are_sorted=True,
     )
-    weights = jnp.exp(logits - largest[graph.receivers])
-    return weights / graphs.sum_edges(graph, weights)[graph.receivers]
+    weights = jnp.exp(logits - take(largest, graph.receivers))
+    return weights / take(graphs.sum_edges(graph, weights), graph.receivers)
 
 
 def _attend_segment(graph, edge_logit, receiver, sender, h, dropout):
-    logits = edge_logit(receiver[graph.receivers], sender[graph.senders])
+    logits = edge_logit(take(receiver, graph.receivers), take(sender, graph.senders))
     alpha = softmax(graph, logits)
     if dropout is not None:
         alpha *= dropout.factors(jnp.arange(logits.shape[0]), logits.shape[1])
-    return graphs.sum_edges(graph, alpha[..., None] * h[graph.senders])
+    return graphs.sum_edges(graph, alpha[..., None] * take(h, graph.senders))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -112,7 +113,7 @@ def _sparse_forward(edge_logit, pattern, receiver, sender, h, dropout):
     shift = _row_maximum(edge_logit, pattern, receiver, sender)
     edges = _Edges(pattern.rows, pattern.columns, jnp.arange(pattern.rows.shape[0]))
     weights, kept = _weights(edge_logit, edges, receiver, sender, shift, dropout)
-    total = _sum_by(edges.rows, weights, receiver.shape[0])
+    total = sum_by(edges.rows, weights, receiver.shape[0])
     h = jnp.swapaxes(h, 0, 1)  # [H, N, D]
     kept = _heads_first(kept)
     out = _products(pattern, kept, h) / total.T[..., None]
@@ -130,7 +131,7 @@ def _sparse_backward(edge_logit, residuals, g):
     weights, _ = _weights(edge_logit, edges, receiver, sender, shift, None)
     towards = _products(pattern, _heads_first(r_slope) * kept, h)
     dr = jnp.sum(g * towards, -1).T
-    dr -= g_out * _sum_by(edges.rows, r_slope * weights, receiver.shape[0])
+    dr -= g_out * sum_by(edges.rows, r_slope * weights, receiver.shape[0])
 
     # The column side is computed anew in column order from the nodes' numbers, which
     # is cheaper than to permute values of edges.
@@ -140,7 +141,9 @@ def _sparse_backward(edge_logit, residuals, g):
     dh = _products_transposed(pattern, _heads_first(kept), g)
     back = _products_transposed(pattern, _heads_first(s_slope * kept), g)
     ds = jnp.sum(h * back, -1).T
-    ds -= _sum_by(edges.columns, s_slope * weights * g_out[edges.rows], sender.shape[0])
+    ds -= sum_by(
+        edges.columns, s_slope * weights * take(g_out, edges.rows), sender.shape[0]
+    )
     return None, dr, ds, jnp.swapaxes(dh, 0, 1), None
 
 
@@ -159,7 +162,7 @@ def _row_maximum(edge_logit, pattern, receiver, sender):
     """max_j e_ij [N, H]; none is needed for OODGAT, whose logits are in [0, 1]."""
     if edge_logit is ood_logit:
         return None
-    logits = edge_logit(receiver[pattern.rows], sender[pattern.columns])
+    logits = edge_logit(take(receiver, pattern.rows), take(sender, pattern.columns))
     return jax.ops.segment_max(
         logits, pattern.rows, receiver.shape[0], indices_are_sorted=True
     )
@@ -167,8 +170,8 @@ def _row_maximum(edge_logit, pattern, receiver, sender):
 
 def _weights(edge_logit, edges, receiver, sender, shift, dropout):
     """exp(e_ij) [E, H], and the same times the dropout factors."""
-    logits = edge_logit(receiver[edges.rows], sender[edges.columns])
-    logits = logits if shift is None else logits - shift[edges.rows]
+    logits = edge_logit(take(receiver, edges.rows), take(sender, edges.columns))
+    logits = logits if shift is None else logits - take(shift, edges.rows)
     weights = jnp.exp(logits)
     if dropout is None:
         return weights, weights
@@ -177,13 +180,10 @@ def _weights(edge_logit, edges, receiver, sender, shift, dropout):
 
 def _slopes(edge_logit, edges, receiver, sender):
     """de_ij/dr_i and de_ij/ds_j, [E, H] each."""
-    logits, pullback = jax.vjp(edge_logit, receiver[edges.rows], sender[edges.columns])
+    logits, pullback = jax.vjp(
+        edge_logit, take(receiver, edges.rows), take(sender, edges.columns)
+    )
     return pullback(jnp.ones_like(logits))
-
-
-def _sum_by(ids, values, size):
-    """Sums values [E, H] over sorted ids -> [size, H]."""
-    return jax.ops.segment_sum(values, ids, size, indices_are_sorted=True)
 
 
 def _products(pattern, values, x):

@@ -59,11 +59,21 @@ def is_self_loop(graph: jraph.GraphsTuple) -> Array:
     return graph.senders == graph.receivers
 
 
+def take(x: Array, ids: Array) -> Array:
+    """x[ids] along the first axis for ids known to be valid, without bounds checks."""
+    return x.at[ids].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+def sum_by(ids: Array, values: Array, size: int, is_sorted: bool = True) -> Array:
+    """Sums values [M, ...] that share an id -> [size, ...]; ids known to be valid."""
+    return jax.ops.segment_sum(
+        values, ids, size, indices_are_sorted=is_sorted, mode="promise_in_bounds"
+    )
+
+
 def sum_edges(graph: jraph.GraphsTuple, values: Array) -> Array:
     """Sums edge values [E, ...] over the edges into each node -> [N, ...]."""
-    return jax.ops.segment_sum(
-        values, graph.receivers, num_nodes(graph), indices_are_sorted=True
-    )
+    return sum_by(graph.receivers, values, num_nodes(graph))
 
 
 def degree(graph: jraph.GraphsTuple) -> Array:
@@ -79,7 +89,7 @@ def aggregate(graph: jraph.GraphsTuple, weights: Array, x: Array) -> Array:
     """
     if graph.globals is not None:
         return sparse.matmul(weights, graph.globals, x)
-    return sum_edges(graph, weights[:, None] * x[graph.senders])
+    return sum_edges(graph, weights[:, None] * take(x, graph.senders))
 
 
 def symmetric_weights(graph: jraph.GraphsTuple) -> Array:

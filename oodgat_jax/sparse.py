@@ -106,6 +106,7 @@ matmul.defvjp(_matmul_forward, _matmul_backward)
 
 @jax.custom_batching.sequential_vmap
 def csr_product(values: Array, columns: Array, row_ptr: Array, x: Array) -> Array:
+    """Product of a matrix in CSR form [R, K] with a dense x [K, D] -> [R, D]."""
     # The kernel is fast when the number of columns of x is a multiple of eight only.
     size, width = x.shape
     x = jnp.pad(x, ((0, 0), (0, -width % 8)))

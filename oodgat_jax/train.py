@@ -43,6 +43,10 @@ class Schedule(NamedTuple):
     max_steps: int = 1000
     check_every: int = 10  # validation after steps 1, 1 + check_every, ...
     patience: int = 20  # stop after more than this many checks without a new best
+    early_stop: bool = True  # False: take all steps, and call the last the best
+
+
+DEFAULT_SCHEDULE = Schedule()
 
 
 class Run(NamedTuple):
@@ -144,7 +148,7 @@ def check(
 ) -> State:
     """Validates, keeps the best of strict improvements, and decides to stop."""
     score = task.validate(state.params, graph, run)
-    better = score > state.best_score
+    better = (score > state.best_score) | (not schedule.early_stop)
     failed = state.failed_at >= 0
     position = (state.step - 1) // schedule.check_every
     stale = jnp.where(better, 0, state.stale + 1)
@@ -197,7 +201,7 @@ def train(
     task: Task,
     graph: jraph.GraphsTuple,
     runs: Run,
-    schedule: Schedule = Schedule(),
+    schedule: Schedule = DEFAULT_SCHEDULE,
     *,
     devices: list[jax.Device] | None = None,
     slots: int | None = None,
