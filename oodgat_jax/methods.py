@@ -24,6 +24,7 @@ class Method(NamedTuple):
 
 METHODS: dict[str, Method] = {
     "gat": Method("gat", (), "ENT", ("ENT",)),
+    "gatv2": Method("gatv2", (), "ENT", ("ENT",)),
     "gcn": Method("gcn", (), "ENT", ("ENT",)),
     "mlp": Method("mlp", (), "ENT", ("ENT",)),
     "oodgat": Method(
@@ -38,6 +39,7 @@ METHODS: dict[str, Method] = {
         "ATT_printed",
         ("ENT", "ATT_printed"),
     ),
+    "sage": Method("sage", (), "ENT", ("ENT",)),
 }
 
 
@@ -89,7 +91,7 @@ def score_all(
     splits: Split,
     detectors: tuple[str, ...],
 ) -> tuple[Array, dict[str, Array]]:
-    """Logits [S, N, C] and scores {detector: [S, N]} of all runs, params stacked [S]."""
+    """Logits [S, N, C] and scores {detector: [S, N]} of all runs, stacked [S]."""
 
     def one(run):
         params, split = run

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import jraph
 
-from oodgat_jax import attention, graphs, sparse
+from oodgat_jax import attention, edge_attention, graphs, sparse
 from oodgat_jax.dropout import dropout
 from oodgat_jax.types import Array, Outputs, Rates
 
@@ -20,7 +20,8 @@ _glorot = nn.initializers.glorot_uniform()
 class OODGATLayer(nn.Module):
     """OOD attention (eq. 1-5): h = x W, s = a.h, w = sigmoid(s), e = 1 - |w_i - w_j|.
 
-    Returns the aggregated heads [N, H, D] and the OOD logits s [N, H].
+    As every attention layer it returns the aggregated heads [N, H, D] and a tuple of
+    OOD logits: here one entry, s [N, H]; for the others none.
     """
 
     heads: int
@@ -29,7 +30,7 @@ class OODGATLayer(nn.Module):
     @nn.compact
     def __call__(
         self, graph: jraph.GraphsTuple, x: Array, rate: Array | None
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Array, tuple[Array, ...]]:
         """Aggregates x [N, F]; rate is attention dropout, None for none."""
         h = split_heads(Linear(self.heads * self.width)(x), self.heads)
         query = self.param("query", _glorot, (self.heads, self.width))
@@ -37,26 +38,60 @@ class OODGATLayer(nn.Module):
         w = jax.nn.sigmoid(logits)
         dropout = edge_dropout(self, rate)
         out = attention.attend(graph, attention.ood_logit, w, w, h, dropout)
-        return out, logits
+        return out, (logits,)
 
 
 class GATLayer(nn.Module):
-    """GAT: e_ij = leaky_relu(a_dst.h_i + a_src.h_j), slope 0.2. Returns [N, H, D]."""
+    """GAT: h = x W, e_ij = leaky_relu(a_dst.h_i + a_src.h_j), slope 0.2."""
 
     heads: int
     width: int
 
     @nn.compact
-    def __call__(self, graph: jraph.GraphsTuple, x: Array, rate: Array | None) -> Array:
+    def __call__(
+        self, graph: jraph.GraphsTuple, x: Array, rate: Array | None
+    ) -> tuple[Array, tuple[Array, ...]]:
         """Aggregates x [N, F]; rate is attention dropout, None for none."""
         h = split_heads(Linear(self.heads * self.width)(x), self.heads)
         shape = (self.heads, self.width)
         receiver = jnp.einsum("nhd,hd->nh", h, self.param("receiver", _glorot, shape))
         sender = jnp.einsum("nhd,hd->nh", h, self.param("sender", _glorot, shape))
         dropout = edge_dropout(self, rate)
-        return attention.attend(
-            graph, attention.gat_logit, receiver, sender, h, dropout
-        )
+        edge_logit = attention.gat_logit
+        return attention.attend(graph, edge_logit, receiver, sender, h, dropout), ()
+
+
+class GATv2Layer(nn.Module):
+    """GATv2: h = x W + b, e_ij = a . leaky_relu(h_i + h_j), slope 0.2."""
+
+    heads: int
+    width: int
+
+    @nn.compact
+    def __call__(
+        self, graph: jraph.GraphsTuple, x: Array, rate: Array | None
+    ) -> tuple[Array, tuple[Array, ...]]:
+        """Aggregates x [N, F]; rate is attention dropout, None for none."""
+        h = split_heads(Bias()(Linear(self.heads * self.width)(x)), self.heads)
+        query = self.param("query", _glorot, (self.heads, self.width))
+        logits = edge_attention.pair_logits(graph, query, h)
+        return edge_attention.attend(graph, logits, h, edge_dropout(self, rate)), ()
+
+
+class SAGELayer(nn.Module):
+    """GraphSAGE: W_l mean over neighbours of x_j + b + W_r x_i, without self-loops.
+
+    The mean is taken after the linear map, which is the narrower side.
+    """
+
+    width: int
+
+    @nn.compact
+    def __call__(self, graph: jraph.GraphsTuple, x: Array) -> Array:
+        """[N, F] -> [N, width]."""
+        neighbours = Linear(self.width, name="neighbours")(x)
+        mean = graphs.aggregate(graph, graphs.mean_weights(graph), neighbours)
+        return Bias()(mean) + Linear(self.width, name="itself")(x)
 
 
 class Linear(nn.Module):
@@ -92,13 +127,7 @@ class OODGAT(nn.Module):
     @nn.compact
     def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
         """Outputs with the OOD logits of both layers."""
-        x = drop_features(self, graph.nodes, rates)
-        rate = None if rates is None else rates.attention
-        out, first = OODGATLayer(self.heads, self.hidden)(graph, x, rate)
-        hidden = nn.elu(Bias()(join_heads(out)))
-        x = drop_hidden(self, hidden, rates)
-        out, second = OODGATLayer(self.heads, self.num_classes)(graph, x, rate)
-        return Outputs(Bias()(out.mean(1)), hidden, (first, second))
+        return two_layers(self, OODGATLayer, graph, rates)
 
 
 class GAT(nn.Module):
@@ -111,13 +140,20 @@ class GAT(nn.Module):
     @nn.compact
     def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
         """Outputs without OOD logits."""
-        x = drop_features(self, graph.nodes, rates)
-        rate = None if rates is None else rates.attention
-        out = GATLayer(self.heads, self.hidden)(graph, x, rate)
-        hidden = nn.elu(Bias()(join_heads(out)))
-        x = drop_hidden(self, hidden, rates)
-        out = GATLayer(self.heads, self.num_classes)(graph, x, rate)
-        return Outputs(Bias()(out.mean(1)), hidden, ())
+        return two_layers(self, GATLayer, graph, rates)
+
+
+class GATv2(nn.Module):
+    """Two layers of GATv2 attention, otherwise as GAT."""
+
+    num_classes: int
+    hidden: int = 32
+    heads: int = 4
+
+    @nn.compact
+    def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
+        """Outputs without OOD logits."""
+        return two_layers(self, GATv2Layer, graph, rates)
 
 
 class GCN(nn.Module):
@@ -135,6 +171,21 @@ class GCN(nn.Module):
         hidden = nn.relu(Bias()(x))
         x = Linear(self.num_classes)(drop_hidden(self, hidden, rates))
         return Outputs(Bias()(graphs.aggregate(graph, weights, x)), hidden, ())
+
+
+class SAGE(nn.Module):
+    """Two GraphSAGE layers with ReLU between."""
+
+    num_classes: int
+    hidden: int = 32
+    heads: int = 1
+
+    @nn.compact
+    def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
+        """Outputs without OOD logits; only the hidden layer is dropped."""
+        hidden = nn.relu(SAGELayer(self.hidden)(graph, graph.nodes))
+        x = drop_hidden(self, hidden, rates)
+        return Outputs(SAGELayer(self.num_classes)(graph, x), hidden, ())
 
 
 class MLP(nn.Module):
@@ -155,10 +206,28 @@ class MLP(nn.Module):
 
 BACKBONES: dict[str, type[nn.Module]] = {
     "gat": GAT,
+    "gatv2": GATv2,
     "gcn": GCN,
     "mlp": MLP,
     "oodgat": OODGAT,
+    "sage": SAGE,
 }
+
+
+def two_layers(
+    module: nn.Module,
+    layer: type[nn.Module],
+    graph: jraph.GraphsTuple,
+    rates: Rates | None,
+) -> Outputs:
+    """Two attention layers with dropout and ELU; the module gives sizes and keys."""
+    rate = None if rates is None else rates.attention
+    x = drop_features(module, graph.nodes, rates)
+    out, first = layer(module.heads, module.hidden)(graph, x, rate)
+    hidden = nn.elu(Bias()(join_heads(out)))
+    x = drop_hidden(module, hidden, rates)
+    out, second = layer(module.heads, module.num_classes)(graph, x, rate)
+    return Outputs(Bias()(out.mean(1)), hidden, first + second)
 
 
 def split_heads(x: Array, heads: int) -> Array:
