@@ -1,0 +1,1 @@
+"""Binaries that train, measure and draw: one per table or figure, run with -m."""
