@@ -1,0 +1,47 @@
+"""OOD scores `(predict, graph, split) -> [N]`, higher = more OOD; table DETECTORS.
+
+A detector is a pure function for `jit`, `vmap` and `lax.map`; it may call `predict` on
+any graph, differentiate it, and use the train mask's labels (CaGCN: those of the ID
+validation nodes). One with settings comes from a factory, such as `odin(epsilon=0.01)`.
+"""
+
+from oodgat_jax.detectors.calibration import cagcn
+from oodgat_jax.detectors.distance import knn, ledoit_wolf, mahalanobis
+from oodgat_jax.detectors.input_step import input_step, odin
+from oodgat_jax.detectors.propagation import gnnsafe, grasp, propagate
+from oodgat_jax.detectors.simple import (
+    attention,
+    attention_printed,
+    energy,
+    entropy,
+    max_logit,
+    msp,
+)
+from oodgat_jax.detectors.table import DETECTORS, FACTORIES, GRIDS, Settings
+from oodgat_jax.detectors.tuning import Tuned, remember, score_runs, tune
+
+__all__ = [
+    "DETECTORS",
+    "FACTORIES",
+    "GRIDS",
+    "Settings",
+    "Tuned",
+    "attention",
+    "attention_printed",
+    "cagcn",
+    "energy",
+    "entropy",
+    "gnnsafe",
+    "grasp",
+    "input_step",
+    "knn",
+    "ledoit_wolf",
+    "mahalanobis",
+    "max_logit",
+    "msp",
+    "odin",
+    "propagate",
+    "remember",
+    "score_runs",
+    "tune",
+]

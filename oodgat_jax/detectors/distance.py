@@ -1,0 +1,149 @@
+"""Distances in the hidden layer: Mahalanobis to a class, k-th nearest labelled node."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jraph
+
+from oodgat_jax.detectors.input_step import input_step
+from oodgat_jax.types import Array, Detector, InputError, Outputs, Predict, Split
+
+COVARIANCES = ("ledoit-wolf", "pseudo-inverse")
+LABELLED_AT_A_TIME = 256
+
+
+def mahalanobis(
+    epsilon: Array | float = 0.0, *, covariance: str = "ledoit-wolf"
+) -> Detector:
+    """min_c (z - mu_c)' S^-1 (z - mu_c) (A Simple Unified Framework for OOD, 2018).
+
+    z is the hidden vector, mu_c the mean of the labelled nodes of class c, S the
+    covariance of the labelled nodes around their class means. The score is taken at
+    x' = x - eps sign(grad_x mean(score / 2)), the means and S at x.
+
+    Args:
+      epsilon: eps >= 0, where 0 is no step; may be traced.
+      covariance: `ledoit-wolf`, shrunk towards a multiple of the identity, since 20
+        nodes a class leave S singular; or `pseudo-inverse` of the plain S.
+    """
+    if covariance not in COVARIANCES:
+        known = ", ".join(COVARIANCES)
+        raise InputError(f"Unknown covariance '{covariance}': choose one of {known}.")
+
+    def detector(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
+        fitted = _fit(predict(graph), split, covariance)
+
+        def score(graph: jraph.GraphsTuple) -> Array:
+            return _nearest_class(fitted, predict(graph).hidden)
+
+        if isinstance(epsilon, float) and epsilon == 0.0:
+            return score(graph)
+        return score(input_step(lambda g: score(g).mean() / 2, graph, epsilon))
+
+    return detector
+
+
+def knn(k: int = 10) -> Detector:
+    """Distance of z / |z| to its k-th nearest labelled node (Deep Nearest Neighbors,
+    2022).
+
+    A labelled node is its own nearest. With fewer than k labelled nodes, the distance
+    to the farthest of them. Labelled nodes are compared with blockwise, as many
+    blocks as they need: no array is larger than [N, 256 + k].
+
+    Args:
+      k: a whole number >= 1, static.
+    """
+
+    def detector(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
+        z = _normalised(predict(graph).hidden)
+        count = jnp.sum(split.train)
+        nearest = _nearest(z, jnp.asarray(split.train), count, k)
+        return jnp.take(nearest, jnp.clip(count, 1, k) - 1, axis=1)
+
+    return detector
+
+
+class _Classes(NamedTuple):
+    """Labelled nodes' statistics, after which a distance is Euclidean."""
+
+    root: Array  # [D, D], root root' is the inverse of S
+    means: Array  # [C, D], mu_c root
+    present: Array  # [C] bool, classes with a labelled node
+
+
+def ledoit_wolf(x: Array, count: Array) -> Array:
+    """Covariance [D, D] of centred rows, shrunk (A Well-Conditioned Estimator, 2004).
+
+        S = X'X / n,  m = tr(S) / D,  d2 = |S - m I|^2
+        b2 = min(d2, (sum_i |x_i|^4 / n - |S|^2) / n)
+        result = (b2 / d2) m I + (1 - b2 / d2) S
+
+    Args:
+      x: [N, D]; rows outside the sample are zero.
+      count: n, the rows inside.
+    """
+    count = jnp.maximum(count, 1)
+    sample = x.T @ x / count
+    size = x.shape[1]
+    target = jnp.trace(sample) / size * jnp.eye(size)
+    d2 = jnp.sum((sample - target) ** 2)
+    b2 = (jnp.sum(jnp.sum(x**2, axis=1) ** 2) / count - jnp.sum(sample**2)) / count
+    share = jnp.where(d2 > 0, jnp.clip(b2, 0, d2) / jnp.where(d2 > 0, d2, 1), 1.0)
+    return share * target + (1 - share) * sample
+
+
+def _fit(outputs: Outputs, split: Split, covariance: str) -> _Classes:
+    num_classes = outputs.logits.shape[1]
+    member = jax.nn.one_hot(split.labels, num_classes) * split.train[:, None]  # [N, C]
+    sizes = member.sum(0)
+    means = member.T @ outputs.hidden / jnp.maximum(sizes, 1)[:, None]
+    centred = (outputs.hidden - member @ means) * member.sum(1)[:, None]
+    count = sizes.sum()
+    if covariance == "ledoit-wolf":
+        root = _inverse_root(ledoit_wolf(centred, count), 0.0)
+    else:
+        sample = centred.T @ centred / jnp.maximum(count, 1)
+        size = sample.shape[0]
+        root = _inverse_root(sample, 10 * size * jnp.finfo(sample.dtype).eps)
+    return _Classes(root, means @ root, sizes > 0)
+
+
+def _inverse_root(covariance: Array, tolerance: float) -> Array:
+    """R with R R' the pseudo-inverse; eigenvalues below tolerance x largest are 0."""
+    values, vectors = jnp.linalg.eigh(covariance)
+    positive = values > jnp.maximum(tolerance * values[-1], 0.0)
+    scale = jnp.where(positive, jax.lax.rsqrt(jnp.where(positive, values, 1.0)), 0.0)
+    return vectors * scale
+
+
+def _nearest_class(classes: _Classes, hidden: Array) -> Array:
+    """Squared distance to the nearest class mean: [N]."""
+    z = hidden @ classes.root
+    distances = jnp.sum((z[:, None] - classes.means) ** 2, axis=-1)  # [N, C]
+    nearest = jnp.argmin(jnp.where(classes.present, distances, jnp.inf), axis=-1)
+    return jnp.sum((z - classes.means[nearest]) ** 2, axis=-1)
+
+
+def _normalised(x: Array) -> Array:
+    norms = jnp.sum(x**2, axis=-1, keepdims=True)
+    return x * jax.lax.rsqrt(jnp.maximum(norms, 1e-24))
+
+
+def _nearest(z: Array, labelled: Array, count: Array, k: int) -> Array:
+    """Rising distances to the k nearest labelled nodes, inf where there is none."""
+    first = jnp.argsort(~labelled, stable=True)  # labelled nodes come first
+    first = jnp.pad(first, (0, -first.shape[0] % LABELLED_AT_A_TIME))
+    offsets = jnp.arange(LABELLED_AT_A_TIME)
+
+    def add_block(block: Array, nearest: Array) -> Array:
+        places = block * LABELLED_AT_A_TIME + offsets
+        squares = 2.0 - 2.0 * z @ z[first[places]].T
+        squares = jnp.where(places < count, jnp.maximum(squares, 0.0), jnp.inf)
+        both = jnp.concatenate([nearest, squares], axis=1)
+        return -jax.lax.top_k(-both, k)[0]
+
+    blocks = -(-count // LABELLED_AT_A_TIME)
+    start = jnp.full((z.shape[0], k), jnp.inf)
+    return jnp.sqrt(jax.lax.fori_loop(0, blocks, add_block, start))
