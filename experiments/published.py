@@ -34,6 +34,18 @@ def published(table: str, method: str, dataset: str, metric: str) -> float | Non
     return row.get(_SAME.get(metric, metric))
 
 
+def row(method: str, detector: str) -> tuple[str, str]:
+    """The table and its row that a method and a detector of ours are to stand beside.
+
+    Post-hoc detectors are in the paper on GAT only; there need not be such a row.
+    """
+    if method in ("oodgat", "oodgat-printed"):
+        return "end_to_end", f"oodgat-{detector.removesuffix('_printed').lower()}"
+    if detector == "ENT":
+        return "end_to_end", method
+    return "post_hoc", detector.lower() if method == "gat" else ""
+
+
 def datasets(table: str = "end_to_end") -> tuple[str, ...]:
     """The data sets of a table, in the paper's order."""
     return tuple(dict.fromkeys(d for row in _tables()[table].values() for d in row))

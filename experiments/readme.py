@@ -30,14 +30,6 @@ MARK = re.compile(r"<!-- (?:begin|end) generated: (\S+) -->")
 BLOCK = re.compile(
     r"(<!-- begin generated: (\S+) -->\n).*?(<!-- end generated: \2 -->)", re.DOTALL
 )
-COLUMNS = {
-    "accuracy": "Accuracy",
-    "auroc": "AUROC",
-    "aupr": "AUPR",
-    "fpr95": "FPR95",
-    "weighted_f1": "F1 (best)",
-    "weighted_f1_val": "F1 (val)",
-}
 NOTE = (
     "Percent, mean ± standard deviation over {runs} runs, in parentheses the paper's "
     "figure. F1 (best) picks its threshold on the test nodes, as the paper does; "
@@ -61,7 +53,7 @@ def _oodgat_row(record: results.Record) -> list[tables.Cell | str]:
             record["metrics"][metric],
             published.published("end_to_end", name, dataset, metric),
         )
-        for metric in COLUMNS
+        for metric in tables.COLUMNS
     ]
     return [dataset, name.upper(), *cells]
 
@@ -83,7 +75,7 @@ def oodgat(folder: pathlib.Path) -> str:
     chosen = [record for record in found if record is not None]
     if not chosen:
         raise InputError(f"{folder / 'oodgat.jsonl'} has no record of method oodgat.")
-    header = ["Data set", "Method", *COLUMNS.values()]
+    header = ["Data set", "Method", *tables.COLUMNS.values()]
     table = tables.Table(header, [_oodgat_row(record) for record in chosen])
     return f"{tables.as_markdown(table)}\n{NOTE.format(runs=_runs(chosen))}\n"
 

@@ -8,6 +8,15 @@ import numpy as np
 
 from oodgat_jax.types import InputError
 
+# Metrics of a record that tables show, and what they call them.
+COLUMNS = {
+    "accuracy": "Accuracy",
+    "auroc": "AUROC",
+    "aupr": "AUPR",
+    "fpr95": "FPR95",
+    "weighted_f1": "F1 (best)",
+    "weighted_f1_val": "F1 (val)",
+}
 DIRECTIONS = ("max", "min", "")
 _LATEX = {
     "\\": r"\textbackslash{}",

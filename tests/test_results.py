@@ -17,7 +17,7 @@ from oodgat_jax.types import InputError
 
 def record(dataset="cora", detector="ATT", auroc=(0.93, 0.95), **more):
     runs = len(auroc)
-    scores = {name: list(auroc) for name in readme.COLUMNS}
+    scores = {name: list(auroc) for name in tables.COLUMNS}
     return {
         "dataset": dataset,
         "method": "oodgat",

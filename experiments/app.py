@@ -1,0 +1,179 @@
+"""What all binaries share: start and end of the process, and flags defined once.
+
+A mistake of the user ends in one sentence on stderr and exit code 2, an interrupt in
+one sentence and 130; only a bug shows a traceback.
+"""
+
+import os
+import pathlib
+import sys
+import tempfile
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+from absl import app, flags, logging
+
+from oodgat_jax import graphs, train
+from oodgat_jax.datasets import DATASETS, download
+from oodgat_jax.methods import METHODS
+from oodgat_jax.types import InputError
+
+HELP = ("--help", "-help", "-h", "--helpshort", "--helpfull")
+WRONG_INPUT, INTERRUPTED = 2, 130
+
+_FILL = textwrap.TextWrapper(
+    width=80,
+    initial_indent=8 * " ",
+    subsequent_indent=8 * " ",
+    break_on_hyphens=False,
+)
+_COUNT = {"lower_bound": 1}
+# name -> (kind of flag, default, what it means, further arguments)
+SHARED: Mapping[str, tuple[Callable, Any, str, dict]] = {
+    "dataset": (
+        flags.DEFINE_string,
+        "digits",
+        f"What to learn: {', '.join(DATASETS)}. digits needs no download.",
+        {},
+    ),
+    "data_dir": (
+        flags.DEFINE_string,
+        None,
+        "Folder that already holds the raw files; without it, and without "
+        "OODGAT_DATA_DIR, they are downloaded once.",
+        {},
+    ),
+    "method": (
+        flags.DEFINE_string,
+        "oodgat",
+        f"How to learn it: {', '.join(METHODS)}.",
+        {},
+    ),
+    "splits": (
+        flags.DEFINE_integer,
+        3,
+        "Number of splits, drawn with the seeds 123, 1, 2, 3, ...",
+        _COUNT,
+    ),
+    "seeds": (
+        flags.DEFINE_integer,
+        3,
+        "Number of model seeds 0, 1, 2, ...; every split is trained with each.",
+        _COUNT,
+    ),
+    "out": (flags.DEFINE_string, "results", "Folder for what is written.", {}),
+    "set": (
+        flags.DEFINE_multi_string,
+        [],
+        "name=value for a hyper-parameter",
+        {},
+    ),
+    "path": (
+        flags.DEFINE_enum,
+        "auto",
+        "How products with the graph are done; auto: sparse on the CPU, segment "
+        "operations on GPU and TPU.",
+        {"enum_values": graphs.PATHS},
+    ),
+}
+
+
+def run(
+    main: Callable[[], int | None],
+    shared: Sequence[str] = (),
+    defaults: Mapping[str, Any] | None = None,
+) -> None:
+    """Runs a binary's `main`, whose return value is the exit code, and exits.
+
+    Args:
+      main: reads its flags from `absl.flags.FLAGS`.
+      shared: names of the SHARED flags that it has.
+      defaults: those whose default differs here.
+    """
+    _define(shared, defaults or {})
+
+    def guarded(argv: Sequence[str]) -> int | None:
+        try:
+            _no_arguments(argv)
+            _start_jax()
+            return main()
+        except InputError as error:
+            return _complain(str(error), WRONG_INPUT)
+        except KeyboardInterrupt:
+            return _complain("\nInterrupted: stopped before the end.", INTERRUPTED)
+
+    sys.stdout.reconfigure(errors="replace")  # a terminal may lack the sign ±
+    app.run(guarded, flags_parser=lambda argv: _parse(argv, shared))
+
+
+def out_folder(name: str) -> pathlib.Path:
+    """The folder, made if needed, after checking that a file can be written there."""
+    folder = pathlib.Path(name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise InputError(
+            f"The folder {folder} cannot be written to ({error.strerror}): choose "
+            "another one with --out."
+        ) from error
+
+
+def _define(shared: Sequence[str], defaults: Mapping[str, Any]) -> None:
+    for name in shared:
+        define, default, meaning, more = SHARED[name]
+        define(name, default=defaults.get(name, default), help=meaning, **more)
+
+
+def _parse(argv: Sequence[str], shared: Sequence[str]) -> Sequence[str]:
+    if any(argument in HELP for argument in argv[1:]):
+        print(_help(shared))
+        sys.exit(0)
+    try:
+        return flags.FLAGS(argv)
+    except flags.Error as error:
+        reason = str(error).rstrip(" ?.")
+        sys.exit(_complain(f"{reason}: see --help.", WRONG_INPUT))
+
+
+def _help(shared: Sequence[str]) -> str:
+    """The binary's docstring, then its flags with defaults and meanings."""
+    own = flags.FLAGS.flags_by_module_dict().get(sys.argv[0], [])
+    lines = [(sys.modules["__main__"].__doc__ or "").strip(), "", "Flags:"]
+    for flag in [*(flags.FLAGS[name] for name in shared), *own]:
+        lines.append(f"  --{flag.name} (default: {flag.default or 'none'})")
+        lines.append(_FILL.fill(flag.help))
+    return "\n".join(lines)
+
+
+def _no_arguments(argv: Sequence[str]) -> None:
+    if len(argv) > 1:
+        raise InputError(f"Unknown argument '{argv[1]}': flags begin with --.")
+
+
+def _start_jax() -> None:
+    """One device per core, and compiled programs kept for the next process.
+
+    JAX's own variables (JAX_COMPILATION_CACHE_DIR, JAX_ENABLE_COMPILATION_CACHE) win.
+    """
+    logging.set_verbosity(logging.WARNING)  # JAX tells which platforms it lacks
+    train.use_cores()
+    if jax.config.jax_compilation_cache_dir:
+        return
+    folder = download.cache_dir() / "compiled"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return
+    if os.access(folder, os.W_OK):
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def _complain(sentence: str, code: int) -> int:
+    print(sentence, file=sys.stderr)
+    return code

@@ -1,0 +1,176 @@
+"""Trains a method on a data set and measures how well it finds the OOD nodes.
+
+  python -m experiments.detect
+  python -m experiments.detect --dataset=cora --method=gcn --splits=3 --seeds=3
+  python -m experiments.detect --set lr=0.02 --set max_steps=200 --out=/tmp/trial
+
+Prints a table: mean ± standard deviation over all runs (every split with every seed),
+in percent, one row per detector. Writes to the folder --out:
+
+  results.jsonl           one line appended per (data set, method, detector)
+  DATASET-METHOD.npz      of every run [S]: predictions [S, N] and, per detector,
+                          scores_NAME [S, N], higher = more OOD; the splits
+                          (train, val, test [S, N]), labels [N] (OOD: C), is_ood [N]
+
+The paper's nine runs are --splits=3 --seeds=3, the default. Exit code 2: the input
+was wrong; 1: every run failed.
+"""
+
+import os
+import pathlib
+import sys
+import tempfile
+from collections.abc import Sequence
+
+import numpy as np
+from absl import flags
+
+from experiments import app, progress, published, recipes, results, runs, tables
+from oodgat_jax import datasets
+from oodgat_jax.detectors import DETECTORS
+from oodgat_jax.losses import REGULARIZERS
+from oodgat_jax.methods import METHODS, Method
+from oodgat_jax.types import InputError
+
+FLAGS = flags.FLAGS
+_DETECTORS = flags.DEFINE_list(
+    "detectors",
+    None,
+    f"Scores to report, if not the method's own, of {', '.join(DETECTORS)}.",
+)
+_TERMS = flags.DEFINE_list(
+    "terms",
+    None,
+    "Regularisers to train with, if not the method's own; an empty list for none, of "
+    f"{', '.join(REGULARIZERS)}. Their weights are set by --set name=weight.",
+)
+SHARED = ("dataset", "method", "splits", "seeds", "set", "out", "data_dir", "path")
+
+
+def main() -> int | None:
+    """Checks all input, trains, writes, prints."""
+    recipe = recipes.recipe(FLAGS.dataset, FLAGS.method, terms=_TERMS.value)
+    recipe = recipes.override(recipe, FLAGS.set)
+    definition = define(FLAGS.method, _DETECTORS.value, _TERMS.value)
+    folder = app.out_folder(FLAGS.out)
+    log = folder / "results.jsonl"
+    if log.exists():
+        results.read(log)  # a damaged file is better found before the training
+    with progress.Line(f"{FLAGS.method} on {FLAGS.dataset}") as line:
+        outcome = runs.run(
+            datasets.load(FLAGS.dataset, FLAGS.data_dir),
+            label(FLAGS.method, _TERMS.value),
+            recipe,
+            runs.split_seeds(FLAGS.splits),
+            range(FLAGS.seeds),
+            definition=definition,
+            path=FLAGS.path,
+            progress=line,
+        )
+    records = runs.records(outcome)
+    arrays = folder / f"{outcome.dataset}-{outcome.method}.npz"
+    save(arrays, outcome)
+    for record in records:
+        results.append(log, record)
+    print(report(outcome, records), f"Written: {log}, {arrays}", sep="\n")
+    for sentence in runs.failures(outcome):
+        print(sentence, file=sys.stderr)
+    return 1 if len(outcome.failed) == len(outcome.setting) else None
+
+
+def define(
+    method: str, detectors: Sequence[str] | None, terms: Sequence[str] | None
+) -> Method:
+    """The method, with other detectors or regularisers if some are given."""
+    definition = METHODS[method]
+    if terms is not None:
+        _check_names("regulariser", terms, REGULARIZERS)
+        definition = definition._replace(terms=tuple(terms))
+    if detectors is not None:
+        _check_names("detector", detectors, DETECTORS)
+        definition = definition._replace(detectors=tuple(detectors))
+    _check_attention(method, definition)
+    return definition
+
+
+def label(method: str, terms: Sequence[str] | None) -> str:
+    """What records call the method: its name, with the terms if they are others."""
+    if terms is None or tuple(terms) == METHODS[method].terms:
+        return method
+    return f"{method}-{'+'.join(['ce', *terms])}"
+
+
+def save(path: pathlib.Path, outcome: runs.Outcome) -> None:
+    """Writes predictions and scores of every run, whole or not at all."""
+    splits = outcome.splits
+    arrays = {
+        "predictions": outcome.logits.argmax(-1).astype(np.int32),
+        "labels": splits.labels[0],
+        "is_ood": splits.is_ood[0],
+        "train": splits.train,
+        "val": splits.val,
+        "test": splits.test,
+        "split_seeds": outcome.split_seeds,
+        "model_seeds": outcome.model_seeds,
+    }
+    arrays |= {f"scores_{name}": scores for name, scores in outcome.scores.items()}
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, suffix=".npz.part")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            np.savez_compressed(file, **arrays)
+        os.chmod(draft, 0o644)
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise
+
+
+def report(outcome: runs.Outcome, records: Sequence[results.Record]) -> str:
+    """The table, under a line that says what was run."""
+    count = len(outcome.setting)
+    header = ["detector", *tables.COLUMNS.values()]
+    rows = [[record["detector"], *_cells(record)] for record in records]
+    text = tables.as_text(tables.Table(header, rows))
+    beside = " (paper's mean)" if outcome.dataset in published.datasets() else ""
+    return (
+        f"{outcome.method} on {outcome.dataset}: {count} runs, "
+        f"{outcome.states.step.sum()} steps, {outcome.seconds:.0f} s; percent, "
+        f"mean ± deviation{beside}\n\n{text}"
+    )
+
+
+def _cells(record: results.Record) -> list[tables.Cell | str]:
+    values = runs.kept(record)
+    where = published.row(record["method"], record["detector"])
+    return [
+        tables.result(
+            values[metric], published.published(*where, record["dataset"], metric)
+        )
+        if values[metric]
+        else "-"
+        for metric in tables.COLUMNS
+    ]
+
+
+def _check_names(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"There is no {kind} '{name}': choose from {', '.join(known)}."
+            )
+    if len(set(names)) < len(names):
+        raise InputError(f"A {kind} is named twice: name each once.")
+
+
+def _check_attention(method: str, definition: Method) -> None:
+    """OOD attention is what only OODGAT's backbone has."""
+    if definition.backbone == "oodgat":
+        return
+    wanting = [name for name in definition.detectors if name.startswith("ATT")]
+    if wanting or definition.terms:
+        what = ", ".join([*wanting, *definition.terms])
+        raise InputError(f"{what} needs OOD attention, which method {method} lacks.")
+
+
+if __name__ == "__main__":
+    app.run(main, SHARED)
