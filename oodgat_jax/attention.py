@@ -112,10 +112,10 @@ def _sparse_forward(edge_logit, pattern, receiver, sender, h, dropout):
     # is never made. The shift keeps exp in range, as the maximum does in a softmax.
     shift = _row_maximum(edge_logit, pattern, receiver, sender)
     edges = _Edges(pattern.rows, pattern.columns, jnp.arange(pattern.rows.shape[0]))
-    weights, kept = _weights(edge_logit, edges, receiver, sender, shift, dropout)
+    weights = _weights(edge_logit, edges, receiver, sender, shift)
     total = sum_by(edges.rows, weights, receiver.shape[0])
     h = jnp.swapaxes(h, 0, 1)  # [H, N, D]
-    kept = _heads_first(kept)
+    kept = _heads_first(_dropped(weights, edges, dropout))
     out = _products(pattern, kept, h) / total.T[..., None]
     residuals = (pattern, receiver, sender, h, dropout, shift, total, kept, out)
     return jnp.swapaxes(out, 0, 1), residuals
@@ -128,7 +128,7 @@ def _sparse_backward(edge_logit, residuals, g):
 
     edges = _Edges(pattern.rows, pattern.columns, jnp.arange(pattern.rows.shape[0]))
     r_slope, _ = _slopes(edge_logit, edges, receiver, sender)
-    weights, _ = _weights(edge_logit, edges, receiver, sender, shift, None)
+    weights = _weights(edge_logit, edges, receiver, sender, shift)
     towards = _products(pattern, _heads_first(r_slope) * kept, h)
     dr = jnp.sum(g * towards, -1).T
     dr -= g_out * sum_by(edges.rows, r_slope * weights, receiver.shape[0])
@@ -136,8 +136,12 @@ def _sparse_backward(edge_logit, residuals, g):
     # The column side is computed anew in column order from the nodes' numbers, which
     # is cheaper than to permute values of edges.
     edges = _Edges(pattern.rows_by_column, pattern.columns_by_column, pattern.by_column)
-    _, s_slope = _slopes(edge_logit, edges, receiver, sender)
-    weights, kept = _weights(edge_logit, edges, receiver, sender, shift, dropout)
+    if pattern.second is None and edge_logit is ood_logit:
+        s_slope = r_slope  # e_ij = e_ji, and edge ji now stands where ij stood
+    else:
+        _, s_slope = _slopes(edge_logit, edges, receiver, sender)
+        weights = _weights(edge_logit, edges, receiver, sender, shift)
+    kept = _dropped(weights, edges, dropout)
     dh = _products_transposed(pattern, _heads_first(kept), g)
     back = _products_transposed(pattern, _heads_first(s_slope * kept), g)
     ds = jnp.sum(h * back, -1).T
@@ -168,14 +172,17 @@ def _row_maximum(edge_logit, pattern, receiver, sender):
     )
 
 
-def _weights(edge_logit, edges, receiver, sender, shift, dropout):
-    """exp(e_ij) [E, H], and the same times the dropout factors."""
+def _weights(edge_logit, edges, receiver, sender, shift):
+    """exp(e_ij - shift_i): [E, H]."""
     logits = edge_logit(take(receiver, edges.rows), take(sender, edges.columns))
-    logits = logits if shift is None else logits - take(shift, edges.rows)
-    weights = jnp.exp(logits)
+    return jnp.exp(logits if shift is None else logits - take(shift, edges.rows))
+
+
+def _dropped(weights, edges, dropout):
+    """keep_ij exp(e_ij): [E, H]."""
     if dropout is None:
-        return weights, weights
-    return weights, weights * dropout.factors(edges.numbers, weights.shape[1])
+        return weights
+    return weights * dropout.factors(edges.numbers, weights.shape[1])
 
 
 def _slopes(edge_logit, edges, receiver, sender):

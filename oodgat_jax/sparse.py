@@ -19,21 +19,31 @@ class Pattern(NamedTuple):
     """Where the Z stored entries of an [R, K] matrix are, by row and by column.
 
     Entries are in row order. `by_column` lists them in column order: the transposed
-    matrix has the values `values[by_column]`.
+    matrix has the values `values[by_column]`. A symmetric pattern keeps no second copy
+    of its indices: its columns in row order are its rows in column order.
     """
 
     rows: Array  # [Z] int32
     columns: Array  # [Z] int32
     row_ptr: Array  # [R + 1] int32
-    by_column: Array  # [Z] int32
-    rows_by_column: Array  # [Z] int32
-    columns_by_column: Array  # [Z] int32
     column_ptr: Array  # [K + 1] int32
+    by_column: Array  # [Z] int32
+    second: tuple[Array, Array] | None  # rows, columns in column order, if they differ
 
     @property
     def shape(self) -> tuple[int, int]:
         """(R, K)."""
         return self.row_ptr.shape[0] - 1, self.column_ptr.shape[0] - 1
+
+    @property
+    def rows_by_column(self) -> Array:
+        """Rows of the entries in column order: [Z]."""
+        return self.columns if self.second is None else self.second[0]
+
+    @property
+    def columns_by_column(self) -> Array:
+        """Columns of the entries in column order: [Z]."""
+        return self.rows if self.second is None else self.second[1]
 
 
 class SparseFeatures(NamedTuple):
@@ -52,14 +62,15 @@ def pattern(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> Pa
     """Indexes entries that are sorted by (row, column), on the host."""
     rows, columns = (np.asarray(ids, np.int32) for ids in (rows, columns))
     by_column = np.argsort(columns, kind="stable").astype(np.int32)
+    second = rows[by_column], columns[by_column]
+    symmetric = np.array_equal(second[0], columns) and np.array_equal(second[1], rows)
     return Pattern(
         rows=rows,
         columns=columns,
         row_ptr=_pointers(rows, shape[0]),
-        by_column=by_column,
-        rows_by_column=rows[by_column],
-        columns_by_column=columns[by_column],
         column_ptr=_pointers(columns, shape[1]),
+        by_column=by_column,
+        second=None if symmetric else second,
     )
 
 
@@ -71,8 +82,8 @@ def features(matrix: scipy.sparse.csr_array) -> SparseFeatures:
     return SparseFeatures(matrix.data, pattern(rows, matrix.indices, matrix.shape))
 
 
-def _pointers(sorted_or_not: np.ndarray, size: int) -> np.ndarray:
-    counts = np.bincount(sorted_or_not, minlength=size)
+def _pointers(ids: np.ndarray, size: int) -> np.ndarray:
+    counts = np.bincount(ids, minlength=size)
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
 
