@@ -34,8 +34,13 @@ EdgeLogit = Callable[[Array, Array], Array]
 
 
 def ood_logit(w_i: Array, w_j: Array) -> Array:
-    """OODGAT, eq. 2: nodes attend to nodes of a similar OOD score."""
-    return 1.0 - jnp.abs(w_i - w_j)
+    """OODGAT, eq. 2: 1 - |w_i - w_j|, nodes attend to nodes of a similar OOD score.
+
+    Equal scores have slope 0 (that of `jnp.abs` is 1 there), so that the slopes of an
+    edge and of its reverse are each other's negatives, always.
+    """
+    difference = w_i - w_j
+    return 1.0 - difference * jax.lax.stop_gradient(jnp.sign(difference))
 
 
 def gat_logit(r_i: Array, s_j: Array) -> Array:
