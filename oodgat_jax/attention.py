@@ -84,7 +84,11 @@ def attend(
     """
     if graph.globals is None:
         return _attend_segment(graph, edge_logit, receiver, sender, h, dropout)
-    return _attend_sparse(edge_logit, graph.globals, receiver, sender, h, dropout)
+    pattern = graph.globals
+    # On a symmetric graph, with one number per node, e_ij = e_ji.
+    one_number = edge_logit is ood_logit and receiver is sender
+    mirrored = one_number and pattern.second is None
+    return _attend_sparse(edge_logit, mirrored, pattern, receiver, sender, h, dropout)
 
 
 def softmax(graph: jraph.GraphsTuple, logits: Array) -> Array:
@@ -107,12 +111,13 @@ def _attend_segment(graph, edge_logit, receiver, sender, h, dropout):
     return graphs.sum_edges(graph, alpha[..., None] * take(h, graph.senders))
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _attend_sparse(edge_logit, pattern, receiver, sender, h, dropout):
-    return _sparse_forward(edge_logit, pattern, receiver, sender, h, dropout)[0]
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _attend_sparse(edge_logit, mirrored, pattern, receiver, sender, h, dropout):
+    args = (pattern, receiver, sender, h, dropout)
+    return _sparse_forward(edge_logit, mirrored, *args)[0]
 
 
-def _sparse_forward(edge_logit, pattern, receiver, sender, h, dropout):
+def _sparse_forward(edge_logit, mirrored, pattern, receiver, sender, h, dropout):
     # alpha = weights / total; the division is left to the end, so that alpha itself
     # is never made. The shift keeps exp in range, as the maximum does in a softmax.
     shift = _row_maximum(edge_logit, pattern, receiver, sender)
@@ -126,7 +131,7 @@ def _sparse_forward(edge_logit, pattern, receiver, sender, h, dropout):
     return jnp.swapaxes(out, 0, 1), residuals
 
 
-def _sparse_backward(edge_logit, residuals, g):
+def _sparse_backward(edge_logit, mirrored, residuals, g):
     pattern, receiver, sender, h, dropout, shift, total, kept, out = residuals
     g = jnp.swapaxes(g, 0, 1) / total.T[..., None]  # [H, N, D]
     g_out = jnp.sum(g * out, -1).T  # [N, H]
@@ -141,8 +146,8 @@ def _sparse_backward(edge_logit, residuals, g):
     # The column side is computed anew in column order from the nodes' numbers, which
     # is cheaper than to permute values of edges.
     edges = _Edges(pattern.rows_by_column, pattern.columns_by_column, pattern.by_column)
-    if pattern.second is None and edge_logit is ood_logit:
-        s_slope = r_slope  # e_ij = e_ji, and edge ji now stands where ij stood
+    if mirrored:
+        s_slope = r_slope  # edge ji now stands where ij stood
     else:
         _, s_slope = _slopes(edge_logit, edges, receiver, sender)
         weights = _weights(edge_logit, edges, receiver, sender, shift)
