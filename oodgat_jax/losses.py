@@ -6,7 +6,7 @@ name. The plain names follow the authors' code, from which the published figures
 those that end in `_printed` follow the paper's equations.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 
 import jax
 import jax.numpy as jnp
@@ -74,19 +74,19 @@ REGULARIZERS: dict[str, Regularizer] = {
 
 
 def compose(
-    terms: Sequence[str], schedule: optax.Schedule = DECAY
+    terms: Mapping[str, Regularizer], schedule: optax.Schedule = DECAY
 ) -> Callable[[Outputs, Split, Hyper, Array], Array]:
-    """Cross-entropy plus the named regularisers, weighted and decayed together.
+    """Cross-entropy plus the given regularisers, weighted and decayed together.
 
-    Eq. 12: L = CE + schedule(t) sum_k weight_k term_k, the weights from `hyper`.
+    Eq. 12: L = CE + schedule(t) sum_k weight_k term_k. The weight of a term is the
+    entry of `hyper` with its name (without `_printed`).
     """
 
     def objective(outputs: Outputs, split: Split, hyper: Hyper, step: Array) -> Array:
         total = cross_entropy(outputs, split)
-        for name in terms:
-            weight = hyper[name.removesuffix("_printed")]
-            term = REGULARIZERS[name](outputs, split, hyper)
-            total += schedule(step) * weight * term
+        for name, term in terms.items():
+            weight = schedule(step) * hyper[name.removesuffix("_printed")]
+            total += weight * term(outputs, split, hyper)
         return total
 
     return objective

@@ -11,6 +11,7 @@ other, and devices are what uses the cores: see `use_cores`); on accelerators a
 device's slots are one `vmap`.
 """
 
+import functools
 import os
 import time
 from collections.abc import Callable
@@ -218,9 +219,8 @@ def train(
       slots: runs at a time on one device; chosen by platform and memory by default.
       progress: called after every call to the devices.
     """
-    devices = devices or jax.local_devices()
     total = runs.key.shape[0]
-    devices = devices[: max(1, min(len(devices), total))]
+    devices = devices or _devices(graph, total)
     slots = slots or _slots_per_device(graph, total, devices)
     mesh = Mesh(np.array(devices), ("runs",))
     shared = jax.device_put(graph, NamedSharding(mesh, P()))
@@ -254,8 +254,9 @@ class _Program(NamedTuple):
     advance: Callable
 
 
+@functools.lru_cache(maxsize=64)
 def _program(task: Task, schedule: Schedule, mesh: Mesh, slots: int) -> _Program:
-    """Compiles the three steps of `train` for a number of slots per device."""
+    """The three steps of `train` for a number of slots per device, compiled once."""
     batched = jax.vmap if slots > 1 else _single
 
     def restart(graph, run, state, fresh):
@@ -350,6 +351,16 @@ def _pace(checks: int, seconds: float, schedule: Schedule) -> int:
     return min(2 * checks, num_checks(schedule)) if seconds < 0.5 else checks
 
 
+def _devices(graph: jraph.GraphsTuple, total: int) -> list[jax.Device]:
+    """Local devices, no more than there are runs; on the CPU, than memory allows."""
+    devices = jax.local_devices()
+    most = total
+    if devices[0].platform == "cpu":
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        most = min(total, int(0.7 * free // run_bytes(graph)))
+    return devices[: max(1, most)]
+
+
 def _slots_per_device(graph: jraph.GraphsTuple, total: int, devices: list) -> int:
     if devices[0].platform == "cpu":
         return 1
@@ -359,11 +370,15 @@ def _slots_per_device(graph: jraph.GraphsTuple, total: int, devices: list) -> in
     return int(np.clip(0.6 * limit // run_bytes(graph), 1, wanted))
 
 
-def run_bytes(graph: jraph.GraphsTuple, heads: int = 8, width: int = 32) -> int:
-    """A generous estimate of one run's memory on the segment path, in bytes."""
+def run_bytes(graph: jraph.GraphsTuple, heads: int = 4, width: int = 32) -> int:
+    """An estimate of one run's memory, the graph included, in bytes.
+
+    The segment path holds messages [E, H, D]; the sparse path only edge values.
+    """
     edges, nodes = graph.senders.shape[0], graph.nodes.shape[0]
-    stored = sum(leaf.size for leaf in jax.tree.leaves(graph.nodes))
-    return 4 * (3 * edges * heads * width + 12 * nodes * heads * width + 2 * stored)
+    per_edge = 12 * heads if graph.globals is not None else 3 * heads * (width + 4)
+    stored = sum(leaf.size for leaf in jax.tree.leaves(graph))
+    return 4 * (per_edge * edges + 12 * heads * width * nodes + 2 * stored)
 
 
 def use_cores(count: int | None = None) -> None:

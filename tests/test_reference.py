@@ -66,7 +66,9 @@ def as_tree(flat):
 def gradient(params, graph, hyper):
     """Of the total loss, for every parameter."""
     outputs, step = MODEL.apply(params, graph), TOY["loss"]["step"]
-    return losses.compose(TERMS)(outputs, toy_split(), hyper, step)
+    return losses.compose({name: losses.REGULARIZERS[name] for name in TERMS})(
+        outputs, toy_split(), hyper, step
+    )
 
 
 def to_double(tree):
@@ -120,7 +122,7 @@ def test_term(toy, name):
 
 
 def test_total(toy):
-    objective = losses.compose(TERMS)
+    objective = losses.compose({name: losses.REGULARIZERS[name] for name in TERMS})
     total = objective(toy.outputs, toy_split(), HYPER, TOY["loss"]["step"])
     # Twice the consistency term, so twice its tolerance.
     close(total, TOY["loss"]["total"], 2e-5)
