@@ -135,8 +135,16 @@ def _parse(argv: Sequence[str], shared: Sequence[str]) -> Sequence[str]:
     try:
         return flags.FLAGS(argv)
     except flags.Error as error:
-        reason = str(error).rstrip(" ?.")
-        sys.exit(_complain(f"{reason}: see --help.", WRONG_INPUT))
+        sys.exit(_complain(_sentence(error), WRONG_INPUT))
+
+
+def _sentence(error: flags.Error) -> str:
+    if isinstance(error, flags.UnrecognizedFlagError):
+        return f"There is no flag --{error.flagname}: see --help."
+    if not isinstance(error, flags.IllegalFlagValueError):
+        return f"{str(error).rstrip('.')}: see --help."
+    flag, _, reason = str(error).removeprefix("flag ").partition(": ")
+    return f"{flag} is wrong ({reason.rstrip('.')}): see --help."
 
 
 def _help(shared: Sequence[str]) -> str:

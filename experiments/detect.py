@@ -56,9 +56,10 @@ def main() -> int | None:
     log = folder / "results.jsonl"
     if log.exists():
         results.read(log)  # a damaged file is better found before the training
+    dataset = datasets.load(FLAGS.dataset, FLAGS.data_dir)
     with progress.Line(f"{FLAGS.method} on {FLAGS.dataset}") as line:
         outcome = runs.run(
-            datasets.load(FLAGS.dataset, FLAGS.data_dir),
+            dataset,
             label(FLAGS.method, _TERMS.value),
             recipe,
             runs.split_seeds(FLAGS.splits),

@@ -226,13 +226,18 @@ def _record(outcome: Outcome, number: int, detector: str) -> results.Record:
         "terms": outcome.definition.terms,
         "steps_run": outcome.states.step[runs],
         "best_step": outcome.states.best_step[runs],
-        "validation": outcome.states.best_score[runs],
+        "validation": _or_none(outcome.states.best_score[runs]),
         "failed_runs": _failed_runs(outcome.states.failed_at[runs]),
         "split_digest": outcome.split_digest,
         "versions": results.versions(),
         "devices": [device.device_kind for device in jax.local_devices()],
         "seconds": round(share * outcome.seconds, 3),
     }
+
+
+def _or_none(scores: np.ndarray) -> list[float | None]:
+    """JSON has no infinity, which is what a run has that failed before its check."""
+    return [float(score) if np.isfinite(score) else None for score in scores]
 
 
 def _failed_runs(failed_at: np.ndarray) -> list[dict[str, Any]]:

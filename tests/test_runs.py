@@ -1,0 +1,109 @@
+"""Runs: their order, equality with runs alone, failures, records, progress line."""
+
+import io
+
+import numpy as np
+import pytest
+
+from experiments import progress, recipes, results, runs
+from oodgat_jax import datasets, splits
+from oodgat_jax.train import Progress
+from oodgat_jax.types import InputError
+
+SETTINGS = ["max_steps=11", "hidden=4"]
+HYPERS = ({}, {"lr": 1e30}, {"lr": 0.1})  # the second one cannot but diverge
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return datasets.load("digits")
+
+
+def train(dataset, split_seeds, model_seeds, hypers=({},)):
+    recipe = recipes.override(recipes.recipe("digits", "mlp"), SETTINGS)
+    return runs.run(dataset, "mlp", recipe, split_seeds, model_seeds, hypers=hypers)
+
+
+@pytest.fixture(scope="module")
+def outcome(digits):
+    return train(digits, (123, 1), (0, 5), HYPERS)
+
+
+def test_split_seeds():
+    assert runs.split_seeds(1) == (123,)
+    assert runs.split_seeds(4) == (123, 1, 2, 3)
+
+
+def test_runs_are_all_combinations_seeds_fastest(outcome):
+    assert outcome.setting.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    assert outcome.split_seeds.tolist() == [123, 123, 1, 1] * 3
+    assert outcome.model_seeds.tolist() == [0, 5] * 6
+
+
+def test_a_run_among_others_is_the_run_alone(digits, outcome):
+    alone = train(digits, (1,), (5,), ({"lr": 0.1},))
+    np.testing.assert_allclose(alone.scores["ENT"][0], outcome.scores["ENT"][11], 1e-5)
+    np.testing.assert_array_equal(
+        splits.draw(digits, 1).test, np.asarray(outcome.splits.test[11])
+    )
+
+
+def test_failed_runs_are_named_and_others_kept(outcome):
+    assert outcome.failed.tolist() == [4, 5, 6, 7]
+    sentences = runs.failures(outcome)
+    assert len(sentences) == 4
+    assert "Run 6 (split 1, seed 0) failed" in sentences[2]
+    good, bad, _ = runs.records(outcome)
+    assert [entry["run"] for entry in bad["failed_runs"]] == [0, 1, 2, 3]
+    assert f"at step {bad['failed_runs'][2]['step']};" in sentences[2]
+    assert np.isnan(bad["metrics"]["accuracy"]).all()
+    assert runs.kept(bad)["auroc"] == []
+    assert good["failed_runs"] == []
+    assert runs.kept(good)["auroc"] == good["metrics"]["auroc"].tolist()
+    assert np.isfinite(good["metrics"]["auroc"]).all()
+
+
+def test_records_can_be_written(outcome, tmp_path):
+    for record in runs.records(outcome):
+        results.append(tmp_path / "a.jsonl", record)
+    first, _, third = results.read(tmp_path / "a.jsonl")
+    assert first["hyperparameters"]["lr"] == 0.01
+    assert third["hyperparameters"] == first["hyperparameters"] | {"lr": 0.1}
+    assert first["split_seeds"] == [123, 123, 1, 1]
+    assert first["steps_run"] == [11] * 4
+    assert first["split_digest"] == third["split_digest"]
+
+
+@pytest.mark.parametrize("hypers", [(), ({"hidden": 8.0},), ({"unheard": 1.0},)])
+def test_impossible_settings_are_refused(digits, hypers):
+    with pytest.raises(InputError):
+        train(digits, (1,), (0,), hypers)
+
+
+STATE = Progress(steps=420, finished=3, going=2, total=9, score=1.5)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_in_a_log_is_plain_and_rare():
+    stream = io.StringIO()
+    with progress.Line("a on b", stream) as line:
+        for _ in range(100):
+            line(STATE)
+        line(STATE._replace(finished=9, going=0))
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 2
+    assert "9/9 runs done, 0 going, 420 steps, validation 1.500 of 2" in lines[1]
+    assert not set("\r\x1b") & set(stream.getvalue())
+
+
+def test_progress_on_a_terminal_is_one_line():
+    stream = Terminal()
+    with progress.Line("a on b", stream) as line:
+        line(STATE)
+    assert stream.getvalue().count("\n") == 1
+    assert stream.getvalue().endswith(" s\n")
+    assert "\r\x1b[Ka on b: 3/9 runs" in stream.getvalue()
