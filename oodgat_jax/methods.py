@@ -1,6 +1,7 @@
 """A method is a backbone, regularisers and detectors; table METHODS; assemble()."""
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -9,6 +10,7 @@ import jraph
 
 from oodgat_jax import gkde, losses, metrics
 from oodgat_jax.detectors import DETECTORS, remember
+from oodgat_jax.losses import REGULARIZERS
 from oodgat_jax.models import BACKBONES, EvidentialGCN
 from oodgat_jax.train import Params, Run, Task
 from oodgat_jax.types import (
@@ -21,7 +23,6 @@ from oodgat_jax.types import (
     Regularizer,
     Split,
 )
-
 
 Loss = Callable[[Params, jraph.GraphsTuple, Run, Array, Array], Array]
 
@@ -79,15 +80,25 @@ def assemble(method: Method, module: nn.Module) -> Task:
     The same choices give the same Task object, for which `train` compiles once.
     """
     terms = tuple((name, REGULARIZERS[name]) for name in method.terms)
-    return _assemble(terms, DETECTORS[method.validated_by], module)
+    loss = method.loss(module) if method.loss else _composed(terms, module)
+    return _assemble(loss, DETECTORS[method.validated_by], module)
 
 
 @functools.lru_cache(maxsize=64)
-def _assemble(
-    terms: tuple[tuple[str, Regularizer], ...], detector: Detector, module: nn.Module
-) -> Task:
+def _composed(terms: tuple[tuple[str, Regularizer], ...], module: nn.Module) -> Loss:
     objective = losses.compose(dict(terms))
 
+    def loss(
+        params: Params, graph: jraph.GraphsTuple, run: Run, step: Array, key: Array
+    ) -> Array:
+        outputs = module.apply(params, graph, rates(run.hyper), rngs={"dropout": key})
+        return objective(outputs, run.split, run.hyper, step)
+
+    return loss
+
+
+@functools.lru_cache(maxsize=64)
+def _assemble(loss: Loss, detector: Detector, module: nn.Module) -> Task:
     def init(key: Array, graph: jraph.GraphsTuple) -> Params:
         return module.init({"params": key}, graph)
 
@@ -96,7 +107,6 @@ def _assemble(
         scores = detector(lambda _: outputs, graph, run.split)
         return metrics.validation_score(scores, outputs.logits, run.split)
 
-    loss = method.loss(module) if method.loss else _composed(method, module)
     return Task(init, loss, validate)
 
 
@@ -145,7 +155,7 @@ def score_all(
 def _score_all(module, detectors, graph, params, splits):
     def one(run):
         params, split = run
-        predict = predictor(module, params)
+        predict = remember(predictor(module, params), graph)
         scores = {name: score(predict, graph, split) for name, score in detectors}
         return predict(graph).logits, scores
 
