@@ -188,6 +188,30 @@ class SAGE(nn.Module):
         return Outputs(SAGELayer(self.num_classes)(graph, x), hidden, ())
 
 
+class EvidentialGCN(nn.Module):
+    """GKDE's network: A relu(A X W1) W2, A as in GCN, without biases.
+
+    Its logits are log evidence. Both layers drop their inputs, and `rate` is kept when
+    the trained network is asked (Monte Carlo), which makes it a part of the model.
+    """
+
+    num_classes: int
+    hidden: int = 16
+    heads: int = 1
+    rate: float = 0.5
+
+    @nn.compact
+    def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
+        """Outputs without OOD logits."""
+        weights = graphs.symmetric_weights(graph)
+        x = drop_features(self, graph.nodes, rates)
+        x = graphs.aggregate(graph, weights, Linear(self.hidden, name="first")(x))
+        hidden = nn.relu(x)
+        x = drop_hidden(self, hidden, rates)
+        x = Linear(self.num_classes, name="second")(x)
+        return Outputs(graphs.aggregate(graph, weights, x), hidden, ())
+
+
 class MLP(nn.Module):
     """Two linear layers without bias: what the features alone can say."""
 
@@ -205,6 +229,7 @@ class MLP(nn.Module):
 
 
 BACKBONES: dict[str, type[nn.Module]] = {
+    "evidential-gcn": EvidentialGCN,
     "gat": GAT,
     "gatv2": GATv2,
     "gcn": GCN,

@@ -62,6 +62,7 @@ class Outputs(NamedTuple):
     logits: Array  # [N, C]
     hidden: Array  # [N, D], the representation before the last layer
     attention: tuple[Array, ...]  # OOD logits per layer, [N, H] each; () if none
+    passes: tuple[Array, ...] = ()  # mean p [N, C], mean H(p) [N] of Monte Carlo passes
 
 
 class Rates(NamedTuple):

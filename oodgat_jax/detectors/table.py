@@ -21,6 +21,7 @@ from oodgat_jax.detectors.simple import (
     max_logit,
     msp,
 )
+from oodgat_jax.gkde import MEASURES
 from oodgat_jax.types import Detector
 
 Settings = dict[str, Any]
@@ -44,6 +45,7 @@ DETECTORS: dict[str, Detector] = {
     "MSP": msp,
     "maxlogit": max_logit,
     **{name: factory() for name, factory in FACTORIES.items()},
+    **MEASURES,
 }
 
 

@@ -2,70 +2,53 @@
 
 A measure is a detector `(predict, graph, split) -> [N]`, higher = less certain; of the
 five, vacuity is meant to find OOD nodes. Three of them need the mean logits alone. The
-other two compare passes, so they ask a `Posterior` for its `Belief`; any other
-predictor is taken for a single pass, which has no epistemic uncertainty.
+other two compare passes and so need `Outputs.passes`; outputs without it are taken for
+a single pass, which has no epistemic uncertainty.
 """
-
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import jraph
 
 from oodgat_jax.gkde import evidence
-from oodgat_jax.gkde.network import EvidentialGCN, apply_dropped
+from oodgat_jax.models import EvidentialGCN
 from oodgat_jax.train import Params
-from oodgat_jax.types import Array, Detector, Outputs, Predict, Split
+from oodgat_jax.types import Array, Detector, Outputs, Predict, Rates, Split
 
 PASSES = 100
 SEED = 0  # of the passes' dropout: the same network always gives the same scores
 
 
-class Belief(NamedTuple):
-    """Means over dropout passes."""
+def apply_dropped(
+    module: EvidentialGCN, params: Params, graph: jraph.GraphsTuple, key: Array
+) -> Outputs:
+    """One pass with dropout, as in training."""
+    rates = Rates(module.rate, module.rate, 0.0)
+    return module.apply(params, graph, rates, rngs={"dropout": key})
 
-    logits: Array  # [N, C]
-    hidden: Array  # [N, D]
-    p: Array  # [N, C], expected probabilities
-    entropy: Array  # [N], of a pass's expected probabilities
 
+def posterior(module: EvidentialGCN, params: Params, passes: int = PASSES) -> Predict:
+    """The trained network as a function of the graph: means over dropout passes."""
 
-class Posterior:
-    """A `Predict` whose logits are the mean over dropout passes."""
+    def predict(graph: jraph.GraphsTuple) -> Outputs:
+        def one(key: Array) -> Outputs:
+            return single(apply_dropped(module, params, graph, key))
 
-    def __init__(self, module: EvidentialGCN, params: Params, passes: int = PASSES):
-        self._module, self._params, self._passes = module, params, passes
-        self._graph = self._belief = None
-
-    def __call__(self, graph: jraph.GraphsTuple) -> Outputs:
-        """Outputs with the mean logits and the mean hidden layer."""
-        belief = self.belief(graph)
-        return Outputs(belief.logits, belief.hidden, ())
-
-    def belief(self, graph: jraph.GraphsTuple) -> Belief:
-        """Means over the passes; the last graph's are kept for the next measure."""
-        if graph is not self._graph:
-            self._graph, self._belief = graph, self._average(graph)
-        return self._belief
-
-    def _average(self, graph: jraph.GraphsTuple) -> Belief:
-        """One pass at a time, so that nothing of size passes x N is held."""
-
-        def one(key: Array) -> Belief:
-            return point(apply_dropped(self._module, self._params, graph, key))
-
-        def add(total: Belief, key: Array) -> tuple[Belief, None]:
+        def add(total: Outputs, key: Array) -> tuple[Outputs, None]:
             return jax.tree.map(jnp.add, total, one(key)), None
 
-        keys = jax.random.split(jax.random.key(SEED), self._passes)
+        # One pass after the other, so that nothing of size passes x N is held.
+        keys = jax.random.split(jax.random.key(SEED), passes)
         total, _ = jax.lax.scan(add, one(keys[0]), keys[1:])
-        return jax.tree.map(lambda leaf: leaf / self._passes, total)
+        return jax.tree.map(lambda leaf: leaf / passes, total)
+
+    return predict
 
 
-def point(outputs: Outputs) -> Belief:
-    """The belief of a single pass."""
+def single(outputs: Outputs) -> Outputs:
+    """The outputs with the statistics of one pass."""
     p = evidence.expected(evidence.concentration(outputs.logits))
-    return Belief(outputs.logits, outputs.hidden, p, evidence.entropy(p))
+    return outputs._replace(passes=(p, evidence.entropy(p)))
 
 
 def vacuity(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
@@ -78,22 +61,22 @@ def dissonance(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Arra
     return evidence.dissonance(_alpha(predict, graph))
 
 
+def aleatoric(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
+    """Mean over passes of H(p): what remains if the weights are known."""
+    return _passes(predict, graph)[1]
+
+
+def epistemic(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
+    """H(mean p) - mean H(p): what the passes disagree on."""
+    p, mean_entropy = _passes(predict, graph)
+    return evidence.entropy(p) - mean_entropy
+
+
 def differential_entropy(
     predict: Predict, graph: jraph.GraphsTuple, split: Split
 ) -> Array:
     """Entropy of the density Dir(alpha)."""
     return evidence.differential_entropy(_alpha(predict, graph))
-
-
-def aleatoric(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
-    """Mean over passes of H(p): what remains if the weights are known."""
-    return _belief(predict, graph).entropy
-
-
-def epistemic(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
-    """H(mean p) - mean H(p): what the passes disagree on."""
-    belief = _belief(predict, graph)
-    return evidence.entropy(belief.p) - belief.entropy
 
 
 MEASURES: dict[str, Detector] = {
@@ -109,7 +92,6 @@ def _alpha(predict: Predict, graph: jraph.GraphsTuple) -> Array:
     return evidence.concentration(predict(graph).logits)
 
 
-def _belief(predict: Predict, graph: jraph.GraphsTuple) -> Belief:
-    if isinstance(predict, Posterior):
-        return predict.belief(graph)
-    return point(predict(graph))
+def _passes(predict: Predict, graph: jraph.GraphsTuple) -> tuple[Array, Array]:
+    outputs = predict(graph)
+    return outputs.passes or single(outputs).passes

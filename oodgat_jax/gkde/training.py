@@ -1,49 +1,48 @@
-"""GKDE's losses as a Task, and what a run needs first: the prior and a teacher."""
+"""GKDE's loss, and what a run needs before it: the kernel prior and a teacher."""
+
+import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import jraph
 import numpy as np
 
-from oodgat_jax import losses, metrics
+from oodgat_jax import losses
 from oodgat_jax.gkde import evidence
-from oodgat_jax.gkde.network import EvidentialGCN, apply_dropped, first_layer
+from oodgat_jax.gkde.inference import apply_dropped
 from oodgat_jax.gkde.prior import kernel_prior
+from oodgat_jax.models import EvidentialGCN
 from oodgat_jax.train import Params, Run, Schedule, Task, train
 from oodgat_jax.types import Array, Outputs, Split
 
-# All steps are taken and the last parameters are kept: GKDE does not stop early. A
-# run's last check is at a step 1 + k check_every, here 1000 and 200.
-SCHEDULE = Schedule(max_steps=1000, check_every=111, early_stop=False)
+RAMP = 200  # steps over which the teacher's weight rises to its full value
+# Two checks, after the first step and after the last.
 TEACHER_SCHEDULE = Schedule(max_steps=200, check_every=199, early_stop=False)
-RAMP = 200  # steps over which the teacher's weight rises
-
-HYPER = {
-    "lr": 0.01,
-    "weight_decay": 0.0,  # of all parameters, by the optimiser
-    "first_decay": 5e-4,  # of the first layer, in the loss
-    "kernel": 0.1,  # weight of the prior
-    "distillation": 1.0,  # weight of the teacher
-}
 
 
-def task(module: EvidentialGCN) -> Task:
-    """What is trained; the runs carry the extras of `prepare`."""
+@functools.lru_cache(maxsize=64)
+def loss(module: EvidentialGCN) -> Callable[..., Array]:
+    """first_decay / 2 |W1|^2 + `objective`, as the trainer takes it.
 
-    def loss(
+    Hyper-parameters: first_decay, and the weights `kernel` and `distillation`. The runs
+    carry the extras of `prepare`.
+    """
+
+    def value(
         params: Params, graph: jraph.GraphsTuple, run: Run, step: Array, key: Array
     ) -> Array:
         outputs = apply_dropped(module, params, graph, key)
         return _decay(params, run) + objective(outputs, run, step)
 
-    return Task(_initialiser(module), loss, _validator(module))
+    return value
 
 
 def objective(outputs: Outputs, run: Run, step: Array) -> Array:
-    """Squared error + kernel KL(Dir(alpha) || Dir(prior)) + ramp distillation.
+    """Squared error + kernel KL(Dir(alpha) || Dir(prior)) + distillation imitation.
 
-    The error is a mean over labelled nodes, the KL one over all nodes; distillation is
-    the mean over nodes and classes of p log(p / p_teacher), and its ramp min(1, t/200).
+    The error is a mean over labelled nodes, the KL one over all nodes; imitation is
+    min(1, t/200) times the mean over nodes and classes of p log(p / p_teacher).
     """
     alpha = evidence.concentration(outputs.logits)
     p = evidence.expected(alpha)
@@ -69,8 +68,7 @@ def prepare(module: EvidentialGCN, graph: jraph.GraphsTuple, runs: Run) -> dict:
 def priors(graph: jraph.GraphsTuple, splits: Split, num_classes: int) -> np.ndarray:
     """The kernel prior of every run [S, N, C]; equal train sets are searched once."""
     senders, receivers = np.asarray(graph.senders), np.asarray(graph.receivers)
-    labels, train = np.asarray(splits.labels), np.asarray(splits.train)
-    known = np.where(train, labels, -1)
+    known = np.where(np.asarray(splits.train), np.asarray(splits.labels), -1)
     distinct, index = np.unique(known, axis=0, return_inverse=True)
     found = [
         kernel_prior(senders, receivers, row, row >= 0, num_classes) for row in distinct
@@ -79,11 +77,10 @@ def priors(graph: jraph.GraphsTuple, splits: Split, num_classes: int) -> np.ndar
 
 
 def teachers(module: EvidentialGCN, graph: jraph.GraphsTuple, runs: Run) -> np.ndarray:
-    """log softmax [S, N, C] of a GCN trained with cross-entropy for every run."""
+    """log softmax [S, N, C] of the same network, trained as a plain GCN."""
     keys = jax.vmap(jax.random.fold_in, (0, None))(runs.key, TEACHER_SCHEDULE.max_steps)
-    states = train(
-        teacher_task(module), graph, runs._replace(key=keys), TEACHER_SCHEDULE
-    )
+    runs = runs._replace(key=keys)
+    states = train(teacher_task(module), graph, runs, TEACHER_SCHEDULE)
 
     def predict(params: Params) -> Array:
         return jax.nn.log_softmax(module.apply(params, graph).logits)
@@ -91,8 +88,12 @@ def teachers(module: EvidentialGCN, graph: jraph.GraphsTuple, runs: Run) -> np.n
     return np.asarray(jax.jit(lambda best: jax.lax.map(predict, best))(states.best))
 
 
+@functools.lru_cache(maxsize=64)
 def teacher_task(module: EvidentialGCN) -> Task:
-    """The same network as a plain classifier."""
+    """first_decay / 2 |W1|^2 + cross-entropy; nothing is validated."""
+
+    def init(key: Array, graph: jraph.GraphsTuple) -> Params:
+        return module.init({"params": key}, graph)
 
     def loss(
         params: Params, graph: jraph.GraphsTuple, run: Run, step: Array, key: Array
@@ -100,24 +101,13 @@ def teacher_task(module: EvidentialGCN) -> Task:
         outputs = apply_dropped(module, params, graph, key)
         return _decay(params, run) + losses.cross_entropy(outputs, run.split)
 
-    return Task(_initialiser(module), loss, _validator(module))
+    def validate(params: Params, graph: jraph.GraphsTuple, run: Run) -> Array:
+        return jnp.array(0.0)
+
+    return Task(init, loss, validate)
 
 
 def _decay(params: Params, run: Run) -> Array:
-    """first_decay / 2 |W1|^2."""
-    return run.hyper["first_decay"] * 0.5 * jnp.sum(first_layer(params) ** 2)
-
-
-def _initialiser(module: EvidentialGCN):
-    return lambda key, graph: module.init({"params": key}, graph)
-
-
-def _validator(module: EvidentialGCN):
-    """For the history only: vacuity without Monte Carlo."""
-
-    def validate(params: Params, graph: jraph.GraphsTuple, run: Run) -> Array:
-        logits = module.apply(params, graph).logits
-        scores = evidence.vacuity(evidence.concentration(logits))
-        return metrics.validation_score(scores, logits, run.split)
-
-    return validate
+    """Half the squared norm of the first layer's weights, times its factor."""
+    first = params["params"]["first"]["kernel"]
+    return run.hyper["first_decay"] * 0.5 * jnp.sum(first**2)
