@@ -87,14 +87,16 @@ def run(
     settings = tuple(_setting(recipe, hyper) for hyper in hypers)
     chosen = _combinations(settings, split_seeds, model_seeds)
     drawn = splits.stack([draw(dataset, seed) for seed in split_seeds])
-    stacked = _stack(chosen, drawn, settings, model_seeds)
     module = _module(definition, dataset, recipe)
     graph = graphs.build(dataset, path)
+    stacked = _stack(chosen, drawn, settings, model_seeds)
+    stacked = methods.prepare(definition, module, graph, stacked)
+    stacked = methods.prepare(definition, module, graph, stacked)
     states = train.train(
         methods.assemble(definition, module),
         graph,
         stacked,
-        _schedule(recipe),
+        _schedule(recipe, definition.early_stop),
         progress=progress,
     )
     logits, scores = methods.score_all(
@@ -190,9 +192,10 @@ def _module(definition: Method, dataset: Dataset, recipe: recipes.Recipe) -> nn.
     return methods.model(definition, dataset.num_classes, recipe["hidden"], heads)
 
 
-def _schedule(recipe: recipes.Recipe) -> train.Schedule:
+def _schedule(definition: Method, recipe: recipes.Recipe) -> train.Schedule:
     names = [name for name in train.Schedule._fields if name in recipe]
-    return train.Schedule(**{name: recipe[name] for name in names})
+    chosen = {name: recipe[name] for name in names}
+    return train.Schedule(**chosen, early_stop=definition.early_stop)
 
 
 def _measure(
