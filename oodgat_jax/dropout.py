@@ -17,11 +17,12 @@ _LEVELS = 1 << 24  # float32 holds every whole number up to this one exactly
 def bits(key: Array, positions: Array) -> Array:
     """Hashes uint32 positions [...] with a key into uint32 bits [...].
 
-    Two rounds of the multiply-xorshift mixer `lowbias32` (constants found by
-    C. Wellons' search for the lowest avalanche bias), one for each word of the key.
+    The multiply-xorshift mixer `lowbias32` (constants found by C. Wellons' search for
+    the lowest avalanche bias) on a counter whose start and stride come from the key.
     """
     first, second = jax.random.key_data(key)[-2:]
-    return _mix(positions * (second | 1) + first)
+    start = _mix(first + _mix(second))  # differs for keys of equal stride, as 2 and 3
+    return _mix(positions * (second | 1) + start)
 
 
 def _mix(x: Array) -> Array:

@@ -61,7 +61,11 @@ def is_self_loop(graph: jraph.GraphsTuple) -> Array:
 
 def take(x: Array, ids: Array) -> Array:
     """x[ids] along the first axis for ids known to be valid, without bounds checks."""
-    return x.at[ids].get(mode="promise_in_bounds", wrap_negative_indices=False)
+    return (
+        jnp.asarray(x)
+        .at[ids]
+        .get(mode="promise_in_bounds", wrap_negative_indices=False)
+    )
 
 
 def sum_by(ids: Array, values: Array, size: int, is_sorted: bool = True) -> Array:
@@ -132,7 +136,8 @@ def _check_edges(senders: np.ndarray, receivers: np.ndarray, num_nodes: int) -> 
             f"{np.shape(senders)} and receivers {np.shape(receivers)}."
         )
     for name, ids in (("senders", senders), ("receivers", receivers)):
-        if len(ids) and not np.issubdtype(np.asarray(ids).dtype, np.integer):
+        ids = np.asarray(ids)
+        if len(ids) and not np.issubdtype(ids.dtype, np.integer):
             raise InputError(f"The {name} of the edges must be whole numbers.")
         if len(ids) and (np.min(ids) < 0 or np.max(ids) >= num_nodes):
             bad = ids[(ids < 0) | (ids >= num_nodes)][0]
