@@ -96,7 +96,7 @@ def run(
         methods.assemble(definition, module),
         graph,
         stacked,
-        _schedule(recipe, definition.early_stop),
+        _schedule(definition, recipe),
         progress=progress,
     )
     logits, scores = methods.score_all(
