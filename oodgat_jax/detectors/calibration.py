@@ -11,16 +11,16 @@ import optax
 from oodgat_jax import losses
 from oodgat_jax.models import GCN
 from oodgat_jax.train import optimizer
-from oodgat_jax.types import Array, Detector, Predict, Rates, Split
+from oodgat_jax.types import Array, Detector, Hyper, Predict, Rates, Split
 
 CALIBRATOR = GCN(num_classes=1, hidden=16)
-DROPOUT = 0.5
 
 
 def cagcn(
     lr: Array | float = 0.01,
     weight_decay: Array | float = 5e-3,
     margin_weight: Array | float = 0.5,
+    dropout: Array | float = 0.5,
     *,
     max_steps: int = 2000,
     patience: int = 100,
@@ -40,11 +40,17 @@ def cagcn(
       lr: learning rate; may be traced.
       weight_decay: L2; may be traced.
       margin_weight: of the second term; may be traced.
+      dropout: on the calibrator's hidden layer; may be traced.
       max_steps: at the most.
       patience: stop after this many steps without a lower CE.
       seed: of the calibrator's initialisation and dropout, the same for all runs.
     """
-    hyper = {"lr": lr, "weight_decay": weight_decay}
+    hyper = {
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "margin_weight": margin_weight,
+        "dropout": dropout,
+    }
 
     def detector(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
         base = jax.lax.stop_gradient(predict(graph).logits)
@@ -55,7 +61,7 @@ def cagcn(
             return (state.step < max_steps) & (state.stale < patience)
 
         def step(state: _State) -> _State:
-            return _step(problem, hyper, margin_weight, state)
+            return _step(problem, hyper, state)
 
         best = jax.lax.while_loop(going, step, state).best
         return -jax.nn.softmax(_calibrated(best, problem)).max(-1)
@@ -85,19 +91,20 @@ def _problem(graph: jraph.GraphsTuple, base: Array, split: Split) -> _Problem:
     return _Problem(graph._replace(nodes=base), labels, known)
 
 
-def _start(problem: _Problem, hyper: dict, key: Array) -> _State:
+def _start(problem: _Problem, hyper: Hyper, key: Array) -> _State:
     params = CALIBRATOR.init({"params": key}, problem.graph)
     opt_state = optimizer(hyper).init(params)
     zero = jnp.array(0)
     return _State(params, opt_state, key, zero, params, jnp.array(jnp.inf), zero)
 
 
-def _step(
-    problem: _Problem, hyper: dict, margin_weight: Array | float, state: _State
-) -> _State:
+def _step(problem: _Problem, hyper: Hyper, state: _State) -> _State:
+    key = jax.random.fold_in(state.key, state.step)
+    rates = Rates(0.0, hyper["dropout"], 0.0)
+
     def loss(params: Any) -> Array:
-        key = jax.random.fold_in(state.key, state.step)
-        return _loss(_calibrated(params, problem, key), problem, margin_weight)
+        logits = _calibrated(params, problem, rates, key)
+        return _loss(logits, problem, hyper["margin_weight"])
 
     gradient = jax.grad(loss)(state.params)
     updates, opt_state = optimizer(hyper).update(
@@ -117,10 +124,14 @@ def _step(
     )
 
 
-def _calibrated(params: Any, problem: _Problem, key: Array | None = None) -> Array:
-    """Logits t f [N, C], with dropout if a key is given."""
-    rates = None if key is None else Rates(0.0, DROPOUT, 0.0)
-    rngs = None if key is None else {"dropout": key}
+def _calibrated(
+    params: Any,
+    problem: _Problem,
+    rates: Rates | None = None,
+    key: Array | None = None,
+) -> Array:
+    """Logits t f [N, C]; rates and key for dropout, both None for none."""
+    rngs = {"dropout": key} if rates else None
     raw = CALIBRATOR.apply(params, problem.graph, rates, rngs=rngs).logits
     return problem.graph.nodes * jnp.logaddexp(jnp.log(1.1), raw)
 

@@ -59,7 +59,7 @@ def tune(
         raise InputError(f"Detector '{name}' has no settings: choose one of {known}.")
     grid = GRIDS[name] if grid is None else grid
     found = np.full((len(grid), 2, len(splits.train)), np.nan)
-    for rows, fixed, floats in _programs(grid):
+    for rows, fixed, floats in programs(grid):
 
         def make(floats: Settings, fixed: Settings = fixed) -> Detector:
             return FACTORIES[name](**fixed, **floats)
@@ -99,7 +99,7 @@ def _best(aurocs: np.ndarray) -> int:
     return int(np.argmax(np.nan_to_num(aurocs.mean(axis=1), nan=-1.0)))
 
 
-def _programs(grid: Sequence[Settings]) -> list[tuple[list[int], Settings, dict]]:
+def programs(grid: Sequence[Settings]) -> list[tuple[list[int], Settings, dict]]:
     """Rows of the grid that share a program: (rows, fixed, {name: floats [G']})."""
     groups: dict[tuple, list[int]] = {}
     for row, settings in enumerate(grid):
