@@ -9,7 +9,6 @@ that a grid over them compiles once; whole numbers are part of the program:
   max_steps, check_every, patience             see `train.Schedule`
   consistency, entropy, discrepancy            weights of the regularisers
   threshold                                    of the entropy regulariser
-  first_decay, kernel, distillation            GKDE's: L2 of the first layer, weights
   first_decay, kernel, distillation            GKDE: see `gkde.loss`
 
 A recipe holds only what its method uses, so that setting anything else is an error.
@@ -70,19 +69,7 @@ _OODGAT: Mapping[str, Recipe] = {
 _OODGAT_CITATION: Mapping[str, Recipe] = {
     "cora": {"consistency": 1.0, "entropy": 0.01, "threshold": 0.5},
 }
-# GKDE's settings on every data set. It has dropout in its model, and takes all steps:
-# the last check, after 1 + 111 check_every of them, is at the thousandth.
-_GKDE: Recipe = {
-    "lr": 0.01,
-    "weight_decay": 0.0,
-    "first_decay": 5e-4,
-    "kernel": 0.1,
-    "distillation": 1.0,
-    "hidden": 16,
-    "max_steps": 1000,
-    "check_every": 9,
-}
-# What a data set asks of every other method.
+# What a data set asks of every method.
 _DATASETS: Mapping[str, Recipe] = {
     "digits": {"input_dropout": 0.2},
     "lastfm-asia": {"heads": 1},
@@ -90,8 +77,11 @@ _DATASETS: Mapping[str, Recipe] = {
 
 # What a method asks on every data set.
 _METHODS: Mapping[str, Recipe] = {
+    # GKDE has dropout in its model and takes all steps; its checks are so placed that
+    # the last one is at the thousandth.
     "gkde": {
         "weight_decay": 0.0,
+        "check_every": 9,
         "hidden": 16,
         "first_decay": 5e-4,
         "kernel": 0.1,
@@ -119,8 +109,6 @@ def recipe(
     """
     _known("data set", dataset, DATASETS)
     _known("method", method, METHODS)
-    if method == "gkde":
-        return dict(_GKDE)
     backbone = METHODS[method].backbone
     terms = METHODS[method].terms if terms is None else terms
     chosen = _DEFAULTS | _DATASETS.get(dataset, {})

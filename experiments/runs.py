@@ -91,7 +91,6 @@ def run(
     graph = graphs.build(dataset, path)
     stacked = _stack(chosen, drawn, settings, model_seeds)
     stacked = methods.prepare(definition, module, graph, stacked)
-    stacked = methods.prepare(definition, module, graph, stacked)
     states = train.train(
         methods.assemble(definition, module),
         graph,

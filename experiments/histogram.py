@@ -1,0 +1,82 @@
+"""Draws how the scores of ID and OOD test nodes are spread, from a saved run.
+
+  python -m experiments.detect
+  python -m experiments.histogram --arrays=results/digits-oodgat.npz
+
+One panel per detector. Takes about two seconds.
+"""
+
+import pathlib
+import zipfile
+
+import numpy as np
+from absl import flags
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from experiments import app
+from oodgat_jax import metrics
+from oodgat_jax.types import InputError
+
+_ARRAYS = flags.DEFINE_string(
+    "arrays", "results/digits-oodgat.npz", "What experiments.detect has written."
+)
+_RUN = flags.DEFINE_integer("run", 0, "Number of the run to show.", lower_bound=0)
+_FIGURE = flags.DEFINE_string("figure", "results/scores.png", "File to write.")
+
+PREFIX = "scores_"
+COLOURS = {"ID": "#3b6ea8", "OOD": "#d1793a"}
+BINS = 40
+
+
+def main() -> None:
+    """Reads, draws, writes."""
+    path, figure = pathlib.Path(_ARRAYS.value), pathlib.Path(_FIGURE.value)
+    app.out_folder(str(figure.parent))
+    draw(read(path, _RUN.value), path.stem, figure)
+    print(f"Written: {figure}")
+
+
+def read(path: pathlib.Path, run: int) -> dict[str, np.ndarray]:
+    """is_ood and one score per detector, of one run's test nodes."""
+    if not path.is_file():
+        raise InputError(f"There is no file {path}: run python -m experiments.detect.")
+    try:
+        with np.load(path) as arrays:
+            if run >= len(arrays["test"]):
+                raise InputError(f"{path} has {len(arrays['test'])} runs, not {run}+1.")
+            test = arrays["test"][run]
+            names = [name for name in arrays.files if name.startswith(PREFIX)]
+            scores = {name: arrays[name][run][test] for name in names}
+            return {"is_ood": arrays["is_ood"][test], **scores}
+    except (KeyError, ValueError, zipfile.BadZipFile) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} was not written by experiments.detect.") from error
+
+
+def draw(test: dict[str, np.ndarray], title: str, path: pathlib.Path) -> None:
+    """Histograms of every detector's scores, ID and OOD apart."""
+    names = [name for name in test if name.startswith(PREFIX)]
+    figure = Figure(figsize=(4.2 * len(names), 2.9))
+    axes = figure.subplots(1, len(names), squeeze=False)
+    for axis, name in zip(axes[0], names, strict=True):
+        _panel(axis, test[name], test["is_ood"])
+        axis.set_title(f"{title}, {name.removeprefix(PREFIX)}", fontsize=10)
+    axes[0, 0].set_ylabel("test nodes")
+    figure.tight_layout()
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+def _panel(axis: Axes, scores: np.ndarray, is_ood: np.ndarray) -> None:
+    bins = np.linspace(scores.min(), scores.max(), BINS + 1)
+    for kind, mask in (("ID", ~is_ood), ("OOD", is_ood)):
+        axis.hist(scores[mask], bins, alpha=0.65, label=kind, color=COLOURS[kind])
+    auroc = metrics.auroc(scores, is_ood, np.ones_like(is_ood))
+    axis.set_xlabel(f"score (higher = more OOD), AUROC {100 * auroc:.1f}")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(frameon=False)
+
+
+if __name__ == "__main__":
+    app.run(main)
