@@ -1,0 +1,194 @@
+"""Loss terms against numpy, at the edges of their domain, and composed."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from oodgat_jax import losses
+from oodgat_jax.losses import REGULARIZERS
+from oodgat_jax.types import Outputs, Split
+
+N, C, H = 12, 4, 3
+HYPER = {"consistency": 2.0, "entropy": 0.05, "discrepancy": 0.005, "threshold": 0.6}
+ALL = pytest.mark.parametrize("name", REGULARIZERS)
+
+
+def make_outputs(nodes=N, seed=0):
+    draw = np.random.default_rng(seed)
+    logits = draw.normal(size=(nodes, C)).astype(np.float32)
+    attention = tuple(3 * draw.normal(size=(2, nodes, H)).astype(np.float32))
+    return Outputs(jnp.asarray(logits), jnp.zeros((nodes, 1)), attention)
+
+
+def make_split(nodes=N, labelled=5):
+    labels = jnp.arange(nodes) % (C + 1)
+    train = (jnp.cumsum(labels < C) <= labelled) & (labels < C)
+    none = jnp.zeros(nodes, bool)
+    return Split(labels, labels == C, train, none, none)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def cosine(x, y):
+    return x @ y / np.linalg.norm(x) / np.linalg.norm(y)
+
+
+def log_softmax(logits):
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+def target(logits):
+    """e: the sigmoid of the z-scored entropies."""
+    log_p = log_softmax(logits)
+    entropies = -(np.exp(log_p) * log_p).sum(-1)
+    return sigmoid((entropies - entropies.mean()) / entropies.std(ddof=1))
+
+
+def uniform_loss(logits, mask):
+    return -log_softmax(logits).mean(-1)[mask].mean()
+
+
+ORACLES = {
+    "consistency": lambda f, s: (
+        -np.mean([cosine(sigmoid(x.mean(1)), target(f)) for x in s])
+    ),
+    "consistency_printed": lambda f, s: (
+        -np.mean([cosine(sigmoid(x).mean(1), target(f)) for x in s])
+    ),
+    "entropy": lambda f, s: uniform_loss(
+        f, sigmoid(np.concatenate(s, 1).mean(1)) >= HYPER["threshold"]
+    ),
+    "entropy_printed": lambda f, s: uniform_loss(
+        f, sigmoid(np.concatenate(s, 1)).mean(1) > HYPER["threshold"]
+    ),
+    "discrepancy": lambda f, s: -cosine(s[0].mean(1), s[1].mean(1)),
+    "discrepancy_printed": lambda f, s: (
+        -cosine(sigmoid(s[0]).mean(1), sigmoid(s[1]).mean(1))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_term_against_numpy(name):
+    outputs = make_outputs()
+    arrays = [np.asarray(s, np.float64) for s in outputs.attention]
+    expected = ORACLES[name](np.asarray(outputs.logits, np.float64), arrays)
+    got = REGULARIZERS[name](outputs, make_split(), HYPER)
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["consistency", "entropy", "discrepancy"])
+def test_printed_and_coded_readings_differ(name):
+    outputs, split = make_outputs(), make_split()
+    first = REGULARIZERS[name](outputs, split, HYPER)
+    second = REGULARIZERS[f"{name}_printed"](outputs, split, HYPER)
+    assert abs(first - second) > 1e-4
+
+
+def test_entropy_counts_the_threshold_itself_only_as_coded():
+    outputs = make_outputs()._replace(attention=(jnp.zeros((N, H)),) * 2)
+    hyper = {**HYPER, "threshold": 0.5}
+    coded = losses.entropy(outputs, make_split(), hyper)
+    assert coded > np.log(C)
+    assert losses.entropy_printed(outputs, make_split(), hyper) == 0.0
+
+
+@pytest.mark.parametrize("name", ["entropy", "entropy_printed"])
+def test_pseudo_labels_have_no_gradient(name):
+    outputs, split = make_outputs(), make_split()
+    slope = jax.grad(lambda o: REGULARIZERS[name](o, split, HYPER))(outputs)
+    assert all(not np.any(leaf) for leaf in slope.attention)
+    assert np.any(slope.logits)
+
+
+@ALL
+@pytest.mark.parametrize("side", ["logits", "attention"])
+def test_consistency_and_discrepancy_reach_what_they_should(name, side):
+    """Gradients flow through both sides of the cosines; entropy's through logits."""
+    outputs, split = make_outputs(), make_split()
+    slope = jax.grad(lambda o: REGULARIZERS[name](o, split, HYPER))(outputs)
+    reached = any(np.any(leaf) for leaf in jax.tree.leaves(getattr(slope, side)))
+    sides = {"consistency": ("logits", "attention"), "entropy": ("logits",)}
+    kind = name.removesuffix("_printed")
+    if kind in HYPER:
+        assert reached == (side in sides.get(kind, ("attention",)))
+
+
+def zeros(outputs):
+    return jax.tree.map(jnp.zeros_like, outputs)
+
+
+EDGES = {
+    "constant outputs": (zeros(make_outputs()), HYPER),
+    "one node": (make_outputs(nodes=1), HYPER),
+    "one constant node": (zeros(make_outputs(nodes=1)), HYPER),
+    "no pseudo-OOD node": (make_outputs(), {**HYPER, "threshold": 2.0}),
+    "all pseudo-OOD": (make_outputs(), {**HYPER, "threshold": -1.0}),
+    "large outputs": (jax.tree.map(lambda x: 1e4 * x, make_outputs()), HYPER),
+}
+
+
+@ALL
+@pytest.mark.parametrize("edge", EDGES)
+@pytest.mark.parametrize("labelled", [0, 5])
+def test_finite_with_a_finite_gradient(name, edge, labelled):
+    outputs, hyper = EDGES[edge]
+    split = make_split(outputs.logits.shape[0], labelled)
+    objective = losses.compose({name: REGULARIZERS[name]})
+    hyper = {name.removesuffix("_printed"): 1.0, **hyper}
+    loss, slope = jax.value_and_grad(objective)(outputs, split, hyper, 0)
+    assert np.isfinite(loss)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope))
+
+
+def test_entropy_is_zero_when_no_node_passes():
+    hyper = {**HYPER, "threshold": 2.0}
+    assert losses.entropy(make_outputs(), make_split(), hyper) == 0.0
+
+
+def test_cross_entropy_is_a_mean_over_labelled_nodes():
+    outputs, split = make_outputs(), make_split()
+    nodes = np.flatnonzero(split.train)
+    log_p = log_softmax(np.asarray(outputs.logits, np.float64))
+    expected = -log_p[nodes, np.asarray(split.labels)[nodes]].mean()
+    np.testing.assert_allclose(losses.cross_entropy(outputs, split), expected, 1e-6)
+    assert losses.cross_entropy(outputs, make_split(labelled=0)) == 0.0
+
+
+@pytest.mark.parametrize("step", [0, 1, 10, 37, 100, 999])
+def test_schedule(step):
+    np.testing.assert_allclose(losses.DECAY(step), 0.9 ** (0.01 * step), rtol=1e-5)
+
+
+def chosen(*names):
+    return {name: REGULARIZERS[name] for name in names}
+
+
+def test_composed_is_the_weighted_decayed_sum():
+    outputs, split, step = make_outputs(), make_split(), 250
+    names = ("consistency", "entropy_printed", "discrepancy")
+    total = losses.compose(chosen(*names))(outputs, split, HYPER, step)
+    terms = [REGULARIZERS[name](outputs, split, HYPER) for name in names]
+    weighted = 2.0 * terms[0] + 0.05 * terms[1] + 0.005 * terms[2]
+    expected = losses.cross_entropy(outputs, split) + 0.9**2.5 * weighted
+    np.testing.assert_allclose(total, expected, rtol=1e-5)
+
+
+def test_leaving_a_name_out_is_the_same_as_weight_zero():
+    outputs, split, step = make_outputs(), make_split(), 5
+    without = losses.compose(chosen("consistency", "discrepancy"))
+    with_all = losses.compose(chosen("consistency", "entropy", "discrepancy"))
+    hyper = {key: HYPER[key] for key in HYPER if key not in ("entropy", "threshold")}
+    dropped = without(outputs, split, hyper, step)
+    zero = with_all(outputs, split, {**HYPER, "entropy": 0.0}, step)
+    np.testing.assert_allclose(dropped, zero, rtol=1e-6)
+    assert dropped != with_all(outputs, split, HYPER, step)
+
+
+def test_no_terms_is_cross_entropy():
+    outputs, split = make_outputs(), make_split()
+    total = losses.compose({})(outputs, split, {}, 3)
+    assert total == losses.cross_entropy(outputs, split)
