@@ -106,7 +106,7 @@ def measure(outcome: runs.Outcome, rows: Sequence[Row]) -> Iterator[results.Reco
     """The records of a method's rows, each detector tuned and scored on all runs."""
     for row in rows:
         began = time.perf_counter()
-        for selection, settings in _selections(outcome, row).items():
+        for selection, settings in select(outcome, row).items():
             scored = _scored(outcome, row, settings)
             (record,) = runs.records(scored)
             yield record | {
@@ -114,6 +114,21 @@ def measure(outcome: runs.Outcome, rows: Sequence[Row]) -> Iterator[results.Reco
                 "detector_settings": settings,
                 "detector_seconds": round(time.perf_counter() - began, 3),
             }
+
+
+def select(outcome: runs.Outcome, row: Row) -> dict[str, Settings]:
+    """Selection -> settings of a detector, tuned on the runs that did not fail."""
+    if not row.tuned:
+        return {"fixed": {}}
+    whole = np.flatnonzero(outcome.states.failed_at < 0)
+    tuned = detectors.tune(
+        row.detector,
+        functools.partial(methods.predictor, outcome.module),
+        jax.tree.map(lambda leaf: leaf[whole], outcome.states.best),
+        outcome.graph,
+        jax.tree.map(lambda leaf: leaf[whole], outcome.splits),
+    )
+    return {"validation": tuned.chosen, "oracle": tuned.oracle}
 
 
 def write(
@@ -165,23 +180,6 @@ def _describe(record: results.Record) -> str:
         f"{record['detector']} on {record['dataset']}, {record['selection']}: AUROC "
         f"{auroc} ({settings or 'no settings'}), {record['detector_seconds']:.0f} s"
     )
-
-
-def _selections(outcome: runs.Outcome, row: Row) -> dict[str, Settings]:
-    """Selection -> settings, from the runs that did not fail."""
-    if not row.tuned:
-        return {"fixed": {}}
-    whole = np.flatnonzero(outcome.states.failed_at < 0)
-    tuned = detectors.tune(
-        row.detector,
-        functools.partial(methods.predictor, outcome.module),
-        *(
-            jax.tree.map(lambda leaf: leaf[whole], outcome.states.best),
-            outcome.graph,
-            jax.tree.map(lambda leaf: leaf[whole], outcome.splits),
-        ),
-    )
-    return {"validation": tuned.chosen, "oracle": tuned.oracle}
 
 
 def _scored(outcome: runs.Outcome, row: Row, settings: Settings) -> runs.Outcome:

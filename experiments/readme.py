@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from absl import app, flags
 
-from experiments import published, results, tables
+from experiments import post_hoc_table, published, results, tables
 from oodgat_jax.types import InputError
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -80,7 +80,17 @@ def oodgat(folder: pathlib.Path) -> str:
     return f"{tables.as_markdown(table)}\n{NOTE.format(runs=_runs(chosen))}\n"
 
 
-TABLES: dict[str, Callable[[pathlib.Path], str]] = {"oodgat": oodgat}
+def post_hoc(folder: pathlib.Path) -> str:
+    """Post-hoc detectors beside OODGAT on every data set recorded."""
+    records = results.read(folder / "post_hoc.jsonl")
+    table = post_hoc_table.draw(records, post_hoc_table.known(records))
+    return f"{tables.as_markdown(table)}\n{post_hoc_table.note(records)}\n"
+
+
+TABLES: dict[str, Callable[[pathlib.Path], str]] = {
+    "oodgat": oodgat,
+    "post_hoc": post_hoc,
+}
 
 
 def _generate(name: str, folder: pathlib.Path) -> str:
