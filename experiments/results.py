@@ -92,8 +92,9 @@ def _finite_or_null(values: Iterable[Any]) -> list[float | None]:
 
 def _encode(record: Mapping[str, Any]) -> bytes:
     """One line, with its newline."""
-    metrics = {name: _finite_or_null(v) for name, v in record["metrics"].items()}
-    stored = dict(record) | {"metrics": metrics}
+    metrics = record.get("metrics", {})
+    metrics = {name: _finite_or_null(values) for name, values in metrics.items()}
+    stored = dict(record) | ({"metrics": metrics} if metrics else {})
     try:
         line = json.dumps(stored, default=_plain, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -122,15 +123,21 @@ def _write_line(descriptor: int, line: bytes, size: int) -> None:
 
 
 def append(path: str | os.PathLike, record: Mapping[str, Any]) -> None:
-    """Adds a record to a file, whole or not at all, whoever else is writing.
-
-    The line goes out in one appending write under a lock on the file and is synced to
-    the disk. The file and its folder are made if needed.
+    """Checks a record and adds it to a file; see `append_line`.
 
     Raises:
       InputError: the record is incomplete, or the file's last line is damaged.
     """
     check(record)
+    append_line(path, record)
+
+
+def append_line(path: str | os.PathLike, record: Mapping[str, Any]) -> None:
+    """Adds a JSON line to a file, whole or not at all, whoever else is writing.
+
+    The line goes out in one appending write under a lock on the file and is synced to
+    the disk. The file and its folder are made if needed.
+    """
     line, path = _encode(record), pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)

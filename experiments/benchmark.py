@@ -1,0 +1,288 @@
+"""Measures how fast training is: ms a step and run, memory, compile time, GFLOP/s.
+
+  python -m experiments.benchmark
+  python -m experiments.benchmark --datasets=cora,coauthor-cs --variants=sparse
+  python -m experiments.benchmark --sizes=10000,20000,40000
+  python -m experiments.benchmark --datasets=cora --peer='python their_train.py cora'
+
+Every measurement is a process of its own, so that its memory and its compile time are
+its own. All runs go at the same time; "ms" is the time of all steps of all runs divided
+by their number. Variants:
+
+  sparse     products in the CSR kernel, runs on one device per core
+  segment    segment operations, runs on one device per core
+  one        sparse, one device, runs one after the other
+  vmap       segment operations, one device, all runs in one `vmap`
+
+The last columns compare with what a plain dense product and a plain copy of memory
+reach in the same process: the share of the former's GFLOP/s.
+
+--peer runs your command right after our own measurement of each data set. It must
+print `ms_per_step: X`; the ratio is added to the table. Records are appended to
+OUT/benchmark.jsonl.
+"""
+
+import concurrent.futures
+import datetime
+import multiprocessing
+import re
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from absl import flags
+
+from experiments import app, machine, recipes, results, tables
+from oodgat_jax import datasets, graphs, methods, splits, train
+from oodgat_jax.datasets import synthetic
+from oodgat_jax.sparse import SparseFeatures
+from oodgat_jax.types import Dataset, InputError
+
+FLAGS = flags.FLAGS
+_DATASETS = flags.DEFINE_list("datasets", ["digits"], "Data sets to measure.")
+_SIZES = flags.DEFINE_list(
+    "sizes", [], "Nodes of generated graphs to measure, with 20 edges per node each."
+)
+_VARIANTS = flags.DEFINE_list(
+    "variants", ["sparse", "segment", "one", "vmap"], "What to measure; see above."
+)
+_RUNS = flags.DEFINE_integer("runs", 9, "Runs that go at the same time.", 1)
+_SECONDS = flags.DEFINE_float("seconds", 20.0, "About how long to measure each.", 0.1)
+_PEER = flags.DEFINE_string("peer", None, "Command that prints ms_per_step: X.")
+SHARED = ("method", "data_dir", "out")
+
+EDGES_PER_NODE = 20
+PEER_TIMEOUT = 3600
+NO_PATIENCE = 1_000_000  # no run stops before the last step
+
+
+class Job(NamedTuple):
+    """One measurement, in a process of its own."""
+
+    dataset: str  # a name, or the number of nodes of a generated graph
+    variant: str
+    method: str
+    runs: int
+    seconds: float
+    data_dir: str | None
+
+
+class Variant(NamedTuple):
+    """How the runs are spread."""
+
+    path: str
+    devices: int | None  # None: one per core
+    batched: bool
+
+
+VARIANTS = {
+    "one": Variant("sparse", 1, False),
+    "segment": Variant("segment", None, False),
+    "sparse": Variant("sparse", None, False),
+    "vmap": Variant("segment", 1, True),
+}
+HEADER = (
+    "data set",
+    "variant",
+    "ms",
+    "runs/min",
+    "GB",
+    "compile s",
+    "ns/edge",
+    "GFLOP/s",
+    "of matmul",
+)
+
+
+def main() -> None:
+    """Measures every data set and size in every variant, then prints the table."""
+    folder = app.out_folder(FLAGS.out)
+    rows = []
+    for job in _jobs():
+        print(f"measuring {job.variant} on {job.dataset} ...", file=sys.stderr)
+        record = _in_process(job)
+        if _PEER.value and job.variant == "sparse":
+            record["peer_ms_per_step"] = peer_ms(_PEER.value)
+        _append(folder / "benchmark.jsonl", record)
+        rows.append(record)
+    print(table(rows))
+
+
+def table(records: list[dict]) -> str:
+    """The measurements as aligned text."""
+    header = HEADER
+    if any("peer_ms_per_step" in record for record in records):
+        header = (*HEADER, "peer ms", "times faster")
+    rows = [_row(record, len(header)) for record in records]
+    return tables.as_text(tables.Table(header, rows, ("",) * len(header)))
+
+
+def measure(job: Job) -> dict:
+    """Trains for about `job.seconds` and returns what was seen."""
+    variant = VARIANTS[job.variant]
+    train.use_cores(variant.devices)
+    dataset = _dataset(job)
+    graph = graphs.build(dataset, variant.path)
+    runs, task, recipe = _prepare(dataset, job)
+    slots = job.runs if variant.batched else None
+
+    def seconds(steps: int, runs: train.Run) -> float:
+        schedule = train.Schedule(steps, patience=NO_PATIENCE)
+        began = time.perf_counter()
+        train.train(task, graph, runs, schedule, slots=slots)
+        return time.perf_counter() - began
+
+    few = jax.tree.map(lambda leaf: leaf[: len(jax.local_devices())], runs)
+    cold, warm = seconds(11, few), seconds(11, few)
+    steps = _steps(job.seconds, warm * job.runs / few.key.shape[0])
+    seconds(steps, few)  # compiles this number of steps
+    ms = 1e3 * seconds(steps, runs) / (steps * job.runs)
+    peaks = machine.peaks()
+    flops = step_flops(graph, recipe, dataset.num_classes)
+    return {
+        "dataset": dataset.name,
+        "method": job.method,
+        "variant": job.variant,
+        "runs": job.runs,
+        "steps": steps,
+        "devices": len(jax.local_devices()),
+        "nodes": graphs.num_nodes(graph),
+        "edges": int(graph.senders.shape[0]),
+        "ms_per_step": ms,
+        "runs_per_minute": 60e3 / (ms * recipe["max_steps"]),
+        "compile_seconds": cold - warm,
+        "gflops": flops / ms / 1e6,
+        "peak_memory_gb": machine.peak_memory_gb(),
+        **peaks._asdict(),
+    }
+
+
+def step_flops(graph, recipe: recipes.Recipe, num_classes: int) -> int:
+    """Multiplications and additions of one step of a two-layer attention network.
+
+    Forward and backward: two products with the features, four products with the
+    graph per layer, three products between the layers.
+    """
+    heads, hidden = recipe.get("heads", 1), recipe["hidden"]
+    nodes, edges = graphs.num_nodes(graph), graph.senders.shape[0]
+    sparse = isinstance(graph.nodes, SparseFeatures)
+    stored = (graph.nodes.values if sparse else graph.nodes).size
+    first = 2 * 2 * stored * heads * hidden
+    middle = 3 * 2 * nodes * (heads * hidden) * (heads * num_classes)
+    return first + middle + 4 * 2 * edges * heads * (hidden + num_classes)
+
+
+def peer_ms(command: str) -> float:
+    """Runs the peer's command and reads `ms_per_step: X` from what it prints."""
+    try:
+        done = subprocess.run(
+            command, shell=True, capture_output=True, text=True, timeout=PEER_TIMEOUT
+        )
+    except subprocess.TimeoutExpired as error:
+        raise InputError(
+            f"--peer took more than {PEER_TIMEOUT} s: {command}"
+        ) from error
+    found = re.findall(r"ms_per_step:\s*([0-9.eE+-]+)", done.stdout)
+    if done.returncode or not found:
+        last = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
+        raise InputError(
+            f"--peer must print 'ms_per_step: X' and end with exit code 0, but it "
+            f"ended with {done.returncode}: {last[-1]}"
+        )
+    return float(found[-1])
+
+
+def _jobs() -> list[Job]:
+    for name in _VARIANTS.value:
+        if name not in VARIANTS:
+            raise InputError(
+                f"There is no variant '{name}': choose from {', '.join(VARIANTS)}."
+            )
+    for name in _DATASETS.value:
+        if name not in datasets.DATASETS:
+            raise InputError(
+                f"There is no data set '{name}': choose from "
+                f"{', '.join(datasets.DATASETS)}."
+            )
+    for size in _SIZES.value:
+        if not size.isdigit() or int(size) < 1000:
+            raise InputError(f"--sizes takes numbers of nodes from 1000, not '{size}'.")
+    return [
+        Job(name, variant, FLAGS.method, _RUNS.value, _SECONDS.value, FLAGS.data_dir)
+        for name in [*_DATASETS.value, *_SIZES.value]
+        for variant in _VARIANTS.value
+    ]
+
+
+def _in_process(job: Job) -> dict:
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
+        return pool.submit(measure, job).result()
+
+
+def _dataset(job: Job) -> Dataset:
+    if not job.dataset.isdigit():
+        return datasets.load(job.dataset, job.data_dir)
+    nodes = int(job.dataset)
+    return synthetic.generate(nodes, EDGES_PER_NODE * nodes)
+
+
+def _prepare(
+    dataset: Dataset, job: Job
+) -> tuple[train.Run, train.Task, recipes.Recipe]:
+    known = dataset.name if dataset.name in datasets.DATASETS else "digits"
+    recipe = recipes.recipe(known, job.method)
+    method = methods.METHODS[job.method]
+    module = methods.model(
+        method, dataset.num_classes, recipe["hidden"], recipe.get("heads", 1)
+    )
+    hyper = {
+        "input_dropout": 0.0,
+        "dropout": 0.0,
+        "attention_dropout": 0.0,
+        **recipes.floats(recipe),
+    }
+    drawn = [splits.draw(dataset, seed) for seed in range(job.runs)]
+    runs = train.Run(
+        key=jax.vmap(jax.random.key)(jnp.arange(job.runs)),
+        split=splits.stack(drawn),
+        hyper={name: np.full(job.runs, v, np.float32) for name, v in hyper.items()},
+    )
+    return runs, methods.assemble(method, module), recipe
+
+
+def _steps(seconds: float, eleven_steps: float) -> int:
+    """A number of steps, one more than a multiple of ten, that takes about as long."""
+    return 1 + 10 * int(np.clip(seconds / eleven_steps, 1, 100))
+
+
+def _append(path, record: dict) -> None:
+    stamp = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    results.append_line(path, {**record, "time": stamp, "versions": results.versions()})
+
+
+def _row(record: dict, width: int) -> list[tables.Cell]:
+    ms = record["ms_per_step"]
+    texts = [
+        record["dataset"],
+        record["variant"],
+        f"{ms:.1f}",
+        f"{record['runs_per_minute']:.1f}",
+        f"{record['peak_memory_gb']:.1f}",
+        f"{record['compile_seconds']:.1f}",
+        f"{1e6 * ms / record['edges']:.0f}",
+        f"{record['gflops']:.1f}",
+        f"{100 * record['gflops'] / record['matmul_gflops']:.0f} %",
+    ]
+    peer = record.get("peer_ms_per_step")
+    if width > len(HEADER):
+        texts += [f"{peer:.0f}", f"{peer / ms:.1f}"] if peer else ["", ""]
+    return [tables.Cell(text) for text in texts]
+
+
+if __name__ == "__main__":
+    app.run(main, SHARED)
