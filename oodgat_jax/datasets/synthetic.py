@@ -19,7 +19,7 @@ def generate(
     homophily: float = 0.8,
     signal: float = 1.0,
     tail: float = 3.5,
-    test_size: int = 500,
+    test_size: int | None = None,
     seed: int = 0,
 ) -> Dataset:
     """A symmetric graph with about `num_edges` directed edges.
@@ -33,7 +33,7 @@ def generate(
       homophily: share of edges drawn inside of a class.
       signal: distance of the class means from zero; 0 makes features useless.
       tail: exponent of the power law of the degrees, above 2; larger is more even.
-      test_size: ID test nodes of a split, and as many OOD ones.
+      test_size: ID test nodes of a split, and as many OOD ones; N / 8 by default.
       seed: the same seed gives the same graph.
     """
     if not 0 < num_id < num_classes <= num_nodes:
@@ -52,7 +52,7 @@ def generate(
         receivers=receivers,
         labels=labels,
         id_classes=tuple(range(num_id)),
-        test_size=test_size,
+        test_size=num_nodes // 8 if test_size is None else test_size,
     )
 
 
