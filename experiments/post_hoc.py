@@ -31,7 +31,7 @@ from absl import flags
 from experiments import app, post_hoc_table, progress, recipes, results, runs, tables
 from experiments.post_hoc_table import ROWS, Row
 from oodgat_jax import datasets, detectors, methods, metrics
-from oodgat_jax.detectors import DETECTORS, FACTORIES, Settings
+from oodgat_jax.detectors import DETECTORS, FACTORIES, GRIDS, Settings
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
@@ -118,7 +118,7 @@ def measure(outcome: runs.Outcome, rows: Sequence[Row]) -> Iterator[results.Reco
 
 def select(outcome: runs.Outcome, row: Row) -> dict[str, Settings]:
     """Selection -> settings of a detector, tuned on the runs that did not fail."""
-    if not row.tuned:
+    if row.detector not in GRIDS:
         return {"fixed": {}}
     whole = np.flatnonzero(outcome.states.failed_at < 0)
     tuned = detectors.tune(

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from experiments import published, results, runs, tables
-from oodgat_jax.detectors import GRIDS
+from experiments import published, results, tables
 from oodgat_jax.types import InputError
 
 
@@ -15,11 +14,6 @@ class Row(NamedTuple):
     method: str
     detector: str
     paper: str = ""  # row of the paper's table, if it has one
-
-    @property
-    def tuned(self) -> bool:
-        """Whether the detector has settings to choose."""
-        return self.detector in GRIDS
 
 
 ROWS = (
@@ -109,5 +103,9 @@ def _cells(
 
 
 def _results(record: results.Record | None) -> list[tables.Cell | str]:
-    values = {} if record is None else runs.kept(record)
-    return [tables.result(values[m]) if values.get(m) else "" for m in METRICS]
+    """One cell per metric, over the runs that did not fail."""
+    if record is None:
+        return [""] * len(METRICS)
+    failed = {entry["run"] for entry in record.get("failed_runs", ())}
+    whole = [run for run in range(len(record["split_seeds"])) if run not in failed]
+    return [tables.result([record["metrics"][m][r] for r in whole]) for m in METRICS]
