@@ -140,6 +140,30 @@ def kept(record: results.Record) -> dict[str, list[float]]:
     }
 
 
+def recorded(
+    records: Sequence[results.Record],
+    dataset: str,
+    method: str,
+    recipe: recipes.Recipe,
+    split_seeds: Sequence[int],
+    model_seeds: Sequence[int],
+) -> list[results.Record]:
+    """The records of exactly these runs, the latest per detector; [] if there is none.
+
+    Long commands skip what is recorded, so that they go on where they stopped.
+    """
+    seeds = list(zip(*itertools.product(split_seeds, model_seeds), strict=True))
+    wanted = (dataset, method, recipe, *(list(each) for each in seeds))
+    keys = ("dataset", "method", "hyperparameters", "split_seeds", "model_seeds")
+    found = {
+        record["detector"]: record
+        for record in records
+        if tuple(record[key] for key in keys) == wanted
+    }
+    complete = found.keys() >= set(METHODS[method].detectors)
+    return list(found.values()) if complete else []
+
+
 def failures(outcome: Outcome) -> list[str]:
     """One sentence for each run that failed."""
     return [

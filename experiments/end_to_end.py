@@ -1,0 +1,160 @@
+"""The paper's main table: five baselines and OODGAT, trained end to end.
+
+  python -m experiments.end_to_end --datasets=cora,digits
+  python -m experiments.end_to_end --datasets=cora --tuned=results/tune.jsonl
+  python -m experiments.end_to_end --from_records --out=experiments/records
+
+Trains every method on every data set, each split with each seed, and prints one table
+per data set with the paper's figures in parentheses, and the differences of OODGAT from
+each baseline over the same splits and seeds. Writes to the folder --out:
+
+  end_to_end.jsonl                 one line appended per (data set, method, detector)
+  end_to_end.md, end_to_end.tex    the tables
+
+Runs that are recorded there with the same settings are not trained again, so that the
+same command goes on where it stopped. --tuned takes a method's settings from the
+records of `experiments.tune`, where it has some.
+"""
+
+import functools
+import pathlib
+import sys
+from collections.abc import Mapping, Sequence
+
+from absl import flags
+
+from experiments import (
+    app,
+    end_to_end_table,
+    progress,
+    recipes,
+    results,
+    runs,
+    tables,
+    tune,
+)
+from experiments.end_to_end_table import ROWS
+from oodgat_jax import datasets
+from oodgat_jax.types import InputError
+
+FLAGS = flags.FLAGS
+_METHODS = tuple(dict.fromkeys(row.method for row in ROWS))
+_DATASETS = flags.DEFINE_list(
+    "datasets", ["digits"], f"Of {', '.join(datasets.DATASETS)}."
+)
+_CHOSEN = flags.DEFINE_list("methods", list(_METHODS), f"Of {', '.join(_METHODS)}.")
+_TUNED = flags.DEFINE_string("tuned", None, "Records of experiments.tune.")
+_FROM_RECORDS = flags.DEFINE_bool(
+    "from_records", False, "Only draw the tables, from the records in --out."
+)
+SHARED = ("splits", "seeds", "set", "out", "data_dir", "path")
+FILE = "end_to_end.jsonl"
+
+
+def main() -> int | None:
+    """Checks all input, trains what is missing, draws."""
+    folder = app.out_folder(FLAGS.out)
+    log = folder / FILE
+    known = results.read(log) if log.exists() or _FROM_RECORDS.value else []
+    if not _FROM_RECORDS.value:
+        chosen = plan(_DATASETS.value, _CHOSEN.value, FLAGS.set, _TUNED.value)
+        try:
+            _train(log, known, chosen)
+        except KeyboardInterrupt:
+            print(
+                f"\nInterrupted: the same command goes on from {log}.", file=sys.stderr
+            )
+            return app.INTERRUPTED
+    records = results.read(log)
+    names = end_to_end_table.known(records) if _FROM_RECORDS.value else _DATASETS.value
+    for name in names:
+        print(f"{name}\n\n{tables.as_text(end_to_end_table.draw(records, name))}")
+        print(f"{end_to_end_table.comparison(records, name)}\n")
+    print(end_to_end_table.note(records))
+    for path in write(folder, records):
+        print(f"Written: {path}")
+    return None
+
+
+def plan(
+    names: Sequence[str],
+    methods: Sequence[str],
+    settings: Sequence[str],
+    tuned: str | None,
+) -> list[tuple[str, str, recipes.Recipe]]:
+    """Data set, method and recipe of each training; settings go where they are known."""
+    for method in methods:
+        if method not in _METHODS:
+            raise InputError(
+                f"The table has no method '{method}': choose from "
+                f"{', '.join(_METHODS)}."
+            )
+    cells = results.read(tuned) if tuned else []
+    chosen = []
+    for name in names:
+        for method in methods:
+            recipe = tune.tuned(cells, name, method) or recipes.recipe(name, method)
+            here = [s for s in settings if s.partition("=")[0] in recipe]
+            chosen.append((name, method, recipes.override(recipe, here)))
+    _check_settings(settings, [recipe for _, _, recipe in chosen])
+    return chosen
+
+
+def write(
+    folder: pathlib.Path, records: Sequence[results.Record]
+) -> list[pathlib.Path]:
+    """The tables of all recorded data sets as Markdown and LaTeX files."""
+    drawn = {
+        name: end_to_end_table.draw(records, name)
+        for name in end_to_end_table.known(records)
+    }
+    texts = {
+        "end_to_end.md": end_to_end_table.markdown(records),
+        "end_to_end.tex": "\n".join(
+            f"% {name}\n{tables.as_latex(table)}" for name, table in drawn.items()
+        ),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in (FILE, *texts)]
+
+
+def _train(
+    log: pathlib.Path,
+    known: Sequence[results.Record],
+    chosen: Sequence[tuple[str, str, recipes.Recipe]],
+) -> None:
+    seeds = runs.split_seeds(FLAGS.splits), tuple(range(FLAGS.seeds))
+    load = functools.lru_cache(maxsize=1)(datasets.load)
+    for name, method, recipe in chosen:
+        if runs.recorded(known, name, method, recipe, *seeds):
+            print(f"{method} on {name} is recorded already.", file=sys.stderr)
+            continue
+        with progress.Line(f"{method} on {name}") as line:
+            outcome = runs.run(
+                load(name, FLAGS.data_dir),
+                method,
+                recipe,
+                *seeds,
+                path=FLAGS.path,
+                progress=line,
+            )
+        for sentence in runs.failures(outcome):
+            print(sentence, file=sys.stderr)
+        for record in runs.records(outcome):
+            results.append(log, record)
+
+
+def _check_settings(
+    settings: Sequence[str], chosen: Sequence[Mapping[str, float | int]]
+) -> None:
+    every = set().union(*chosen)
+    for setting in settings:
+        if setting.partition("=")[0] not in every:
+            raise InputError(
+                f"No method has '{setting}': choose from {', '.join(sorted(every))}."
+            )
+
+
+if __name__ == "__main__":
+    app.run(main, SHARED)

@@ -1,0 +1,133 @@
+"""The main table: its rows, how it is drawn from records, and paired differences."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments import published, results, runs, tables
+from oodgat_jax.types import InputError
+
+
+class Row(NamedTuple):
+    """A method with one of its detectors."""
+
+    title: str
+    method: str
+    detector: str
+    paper: str  # row of the paper's table
+
+
+ROWS = (
+    Row("MLP", "mlp", "ENT", "mlp"),
+    Row("GCN", "gcn", "ENT", "gcn"),
+    Row("GraphSAGE", "sage", "ENT", "sage"),
+    Row("GAT", "gat", "ENT", "gat"),
+    Row("GATv2", "gatv2", "ENT", "gatv2"),
+    Row("OODGAT-ENT", "oodgat", "ENT", "oodgat-ent"),
+    Row("OODGAT-ATT", "oodgat", "ATT", "oodgat-att"),
+)
+METRICS = {
+    "accuracy": ("Accuracy", "max"),
+    "auroc": ("AUROC", "max"),
+    "fpr95": ("FPR95", "min"),
+    "weighted_f1": ("F1 (best)", "max"),
+}
+RESAMPLES = 10_000
+NOTE = (
+    "Percent, mean ± standard deviation over {runs} runs, in parentheses the paper's "
+    "figure, the best of a column in bold. F1 (best) picks its threshold on the test "
+    "nodes, as the paper does. The paper's FPR95 averages over ROC points near 95 % "
+    "TPR, ours is taken at the first point that reaches it."
+)
+
+
+def known(records: Sequence[results.Record]) -> list[str]:
+    """The data sets of the records: the paper's first, in its order."""
+    names = [record["dataset"] for record in records]
+    ordered = [name for name in published.datasets() if name in names]
+    return list(dict.fromkeys([*ordered, *names]))
+
+
+def draw(records: Sequence[results.Record], dataset: str) -> tables.Table:
+    """One row per method, from the latest records of a data set."""
+    found = {row: _latest(records, dataset, row) for row in ROWS}
+    rows = [_row(row, record) for row, record in found.items() if record]
+    if not rows:
+        raise InputError(f"There are no records of {dataset}.")
+    titles, best = zip(*METRICS.values(), strict=True)
+    return tables.Table(["Method", *titles], rows, ["", *best])
+
+
+def comparison(records: Sequence[results.Record], dataset: str) -> str:
+    """OODGAT's AUROC less each baseline's over the same runs, a line each."""
+    lines = []
+    for ours in ROWS[-2:]:
+        for row in ROWS[:-2]:
+            pair = _latest(records, dataset, ours), _latest(records, dataset, row)
+            if None not in pair and _paired(*pair):
+                mean, low, high = difference(*(r["metrics"]["auroc"] for r in pair))
+                lines.append(
+                    f"{ours.title} - {row.title}: AUROC {mean:+.1f}, 95 % interval "
+                    f"{low:+.1f} to {high:+.1f}"
+                )
+    return "\n".join(lines)
+
+
+def difference(
+    ours: Sequence[float], theirs: Sequence[float]
+) -> tuple[float, float, float]:
+    """Mean paired difference in points, and its 95 % bootstrap interval over runs.
+
+    Runs in which either side failed (NaN) are left out.
+    """
+    differences = 100 * (np.array(ours, float) - np.array(theirs, float))
+    differences = differences[np.isfinite(differences)]
+    if not differences.size:
+        return (np.nan,) * 3
+    rng = np.random.default_rng(0)
+    drawn = rng.choice(differences, (RESAMPLES, differences.size)).mean(axis=1)
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return float(differences.mean()), float(low), float(high)
+
+
+def note(records: Sequence[results.Record]) -> str:
+    """What the tables' figures are."""
+    counts = sorted({len(record["split_seeds"]) for record in records})
+    ends = dict.fromkeys((counts[0], counts[-1]))
+    return NOTE.format(runs=" to ".join(str(count) for count in ends))
+
+
+def markdown(records: Sequence[results.Record]) -> str:
+    """All data sets, one table each, and the note."""
+    parts = [
+        f"**{name}**\n\n{tables.as_markdown(draw(records, name))}"
+        for name in known(records)
+    ]
+    return "\n".join([*parts, note(records)]) + "\n"
+
+
+def _latest(
+    records: Sequence[results.Record], dataset: str, row: Row
+) -> results.Record | None:
+    return results.latest(
+        records, dataset=dataset, method=row.method, detector=row.detector
+    )
+
+
+def _row(row: Row, record: results.Record) -> list[tables.Cell | str]:
+    kept = runs.kept(record)
+    cells = [
+        tables.result(
+            kept[metric],
+            published.published("end_to_end", row.paper, record["dataset"], metric),
+        )
+        for metric in METRICS
+    ]
+    return [row.title, *cells]
+
+
+def _paired(ours: results.Record, theirs: results.Record) -> bool:
+    """Whether two records are of the same splits and seeds, run by run."""
+    keys = ("split_seeds", "model_seeds", "split_digest")
+    return all(ours[key] == theirs[key] for key in keys)

@@ -1,0 +1,192 @@
+"""Chooses hyper-parameters by validation, over a grid, as the paper does.
+
+  python -m experiments.tune --dataset=cora --method=gat
+  python -m experiments.tune --grid=lr=0.01,0.03 --grid=heads=1,4 --set max_steps=300
+
+Every cell of the grid is trained on all splits and seeds; the one with the best mean
+validation score (accuracy + AUROC) is chosen, and test figures are looked at after
+that. The default grid is the paper's: lr {0.01, 0.1}, dropout {0, 0.5} (input and
+hidden layer), weight_decay {0, 5e-5, 5e-4, 5e-3}, heads {1, 4, 8}, as far as the method
+has them. A finished cell is appended to OUT/tune.jsonl at once: started again, the same
+command goes on with the cells that are missing.
+"""
+
+import itertools
+import pathlib
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from absl import flags
+
+from experiments import app, progress, recipes, results, runs, tables
+from oodgat_jax import datasets
+from oodgat_jax.types import InputError
+
+FLAGS = flags.FLAGS
+_GRID = flags.DEFINE_multi_string(
+    "grid", [], "name=value,value,... for one axis, instead of the paper's grid."
+)
+SHARED = ("dataset", "method", "splits", "seeds", "set", "out", "data_dir", "path")
+FILE = "tune.jsonl"
+SHOWN = 5  # cells of the table, best validation first
+
+PAPER_GRID: Mapping[str, tuple[float | int, ...]] = {
+    "heads": (1, 4, 8),
+    "lr": (0.01, 0.1),
+    "dropout": (0.0, 0.5),
+    "weight_decay": (0.0, 5e-5, 5e-4, 5e-3),
+}
+
+
+def main() -> int | None:
+    """Trains the cells that are missing, then reports the best."""
+    recipe = recipes.override(recipes.recipe(FLAGS.dataset, FLAGS.method), FLAGS.set)
+    cells = grid_cells(recipe, parse_grid(_GRID.value, recipe))
+    log = app.out_folder(FLAGS.out) / FILE
+    known = results.read(log) if log.exists() else []
+    seeds = runs.split_seeds(FLAGS.splits), tuple(range(FLAGS.seeds))
+    missing = [
+        cell
+        for cell in cells
+        if not runs.recorded(known, FLAGS.dataset, FLAGS.method, cell, *seeds)
+    ]
+    try:
+        train_cells(log, missing, len(cells), seeds)
+    except KeyboardInterrupt:
+        print(f"\nInterrupted: the same command goes on from {log}.", file=sys.stderr)
+        return app.INTERRUPTED
+    print(report(results.read(log), FLAGS.dataset, FLAGS.method, cells, seeds))
+    return None
+
+
+def parse_grid(
+    axes: Sequence[str], recipe: recipes.Recipe
+) -> dict[str, tuple[float | int, ...]]:
+    """The grid of --grid flags, or the paper's as far as the recipe has its names."""
+    if not axes:
+        return {name: axis for name, axis in PAPER_GRID.items() if name in recipe}
+    grid = {}
+    for axis in axes:
+        name, equals, texts = axis.partition("=")
+        if not equals or not texts or name in grid:
+            raise InputError(
+                f"--grid={axis} is no new axis of a grid: write name=value,value."
+            )
+        each = [recipes.override(recipe, [f"{name}={v}"]) for v in texts.split(",")]
+        grid[name] = tuple(cell[name] for cell in each)
+    return grid
+
+
+def grid_cells(
+    recipe: recipes.Recipe, grid: Mapping[str, Sequence[float | int]]
+) -> list[recipes.Recipe]:
+    """The recipe of every cell; dropout is the input's too, unless that has an axis.
+
+    Whole numbers change slowest: they are what compiles anew.
+    """
+    names = sorted(grid, key=lambda name: isinstance(recipe[name], float))
+    cells = []
+    for values in itertools.product(*(grid[name] for name in names)):
+        cell = recipe | dict(zip(names, values, strict=True))
+        if "dropout" in grid and "input_dropout" in cell.keys() - grid.keys():
+            cell["input_dropout"] = cell["dropout"]
+        cells.append(cell)
+    return cells
+
+
+def train_cells(
+    log: pathlib.Path,
+    cells: Sequence[recipes.Recipe],
+    total: int,
+    seeds: tuple[Sequence[int], Sequence[int]],
+) -> None:
+    """Trains cells one after the other and appends each when it is finished."""
+    if not cells:
+        return
+    dataset = datasets.load(FLAGS.dataset, FLAGS.data_dir)
+    began = time.monotonic()
+    for number, cell in enumerate(cells):
+        done = total - len(cells) + number
+        title = f"{FLAGS.method} on {FLAGS.dataset}, cell {done + 1}/{total}"
+        if number:
+            left = (time.monotonic() - began) / number * (len(cells) - number)
+            title += f", about {left / 60:.0f} min left"
+        with progress.Line(title) as line:
+            outcome = runs.run(
+                dataset, FLAGS.method, cell, *seeds, path=FLAGS.path, progress=line
+            )
+        for record in runs.records(outcome):
+            results.append(log, record)
+
+
+def best(
+    records: Sequence[results.Record],
+    dataset: str,
+    method: str,
+    cells: Sequence[recipes.Recipe],
+    seeds: tuple[Sequence[int], Sequence[int]],
+) -> list[tuple[float, list[results.Record]]]:
+    """(validation, records of all detectors) of the recorded cells, best first."""
+    found = []
+    for cell in cells:
+        mine = runs.recorded(records, dataset, method, cell, *seeds)
+        if mine:
+            found.append((_validation(mine[0]), mine))
+    return sorted(found, key=lambda pair: -pair[0])
+
+
+def report(
+    records: Sequence[results.Record],
+    dataset: str,
+    method: str,
+    cells: Sequence[recipes.Recipe],
+    seeds: tuple[Sequence[int], Sequence[int]],
+) -> str:
+    """The chosen setting, its test figures, and the next best cells."""
+    ranked = best(records, dataset, method, cells, seeds)
+    varied = [n for n in cells[0] if len({cell[n] for cell in cells}) > 1]
+    setting = ranked[0][1][0]["hyperparameters"]
+    chosen = ", ".join(f"{name}={setting[name]}" for name in varied)
+    header = [*varied, "validation", "detector", *tables.COLUMNS.values()]
+    rows = [
+        _row(score, record, varied) for score, each in ranked[:SHOWN] for record in each
+    ]
+    return (
+        f"{method} on {dataset}, {len(ranked)} cells; chosen by validation: {chosen}\n"
+        f"\n{tables.as_text(tables.Table(header, rows))}"
+    )
+
+
+def _row(
+    score: float, record: results.Record, varied: Sequence[str]
+) -> list[tables.Cell | str]:
+    setting, kept = record["hyperparameters"], runs.kept(record)
+    return [
+        *(f"{setting[name]:g}" for name in varied),
+        f"{score:.3f}",
+        record["detector"],
+        *(tables.result(kept[metric]) for metric in tables.COLUMNS),
+    ]
+
+
+def _validation(record: results.Record) -> float:
+    """Mean validation score; a run that failed counts as 0."""
+    scores = record["validation"]
+    failed = {entry["run"] for entry in record["failed_runs"]}
+    whole = [0.0 if run in failed else s or 0.0 for run, s in enumerate(scores)]
+    return sum(whole) / len(whole)
+
+
+def tuned(
+    records: Sequence[results.Record], dataset: str, method: str
+) -> recipes.Recipe | None:
+    """The best recorded setting of a method on a data set by validation, if any."""
+    mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
+    if not mine:
+        return None
+    return max(mine, key=_validation)["hyperparameters"]
+
+
+if __name__ == "__main__":
+    app.run(main, SHARED)

@@ -1,0 +1,113 @@
+import json
+
+import numpy as np
+import pytest
+
+from experiments import end_to_end_table, recipes, results, runs, tune
+from oodgat_jax.types import InputError
+
+
+def record(method, detector, auroc, validation=1.0, **hyperparameters):
+    count = len(auroc)
+    values = {"accuracy": auroc, "auroc": auroc, "fpr95": auroc, "weighted_f1": auroc}
+    return {
+        "dataset": "cora",
+        "method": method,
+        "detector": detector,
+        "metrics": values,
+        "split_seeds": [123] * count,
+        "model_seeds": list(range(count)),
+        "steps_run": [11] * count,
+        "hyperparameters": hyperparameters,
+        "split_digest": "0",
+        "versions": {},
+        "seconds": 1.0,
+        "validation": [validation] * count,
+        "failed_runs": [],
+    }
+
+
+def test_table_marks_the_best_and_shows_the_paper():
+    records = [record("gcn", "ENT", [0.8, 0.9]), record("oodgat", "ATT", [0.9, 1.0])]
+    text = end_to_end_table.markdown(records)
+    assert "85.0 ± 5.0 (88.9)" in text
+    assert "**95.0 ± 5.0 (93.6)**" in text
+    assert "over 2 runs" in text
+
+
+def test_paired_difference_leaves_failed_runs_out():
+    mean, low, high = end_to_end_table.difference([0.9, 0.8, np.nan], [0.7, 0.7, 0.1])
+    assert mean == pytest.approx(15.0)
+    assert 10.0 - 1e-6 <= low < mean < high <= 20.0 + 1e-6
+
+
+def test_comparison_needs_the_same_runs():
+    ours = record("oodgat", "ATT", [0.9, 1.0])
+    theirs = record("gcn", "ENT", [0.8, 0.9])
+    assert "+10.0" in end_to_end_table.comparison([ours, theirs], "cora")
+    other = theirs | {"model_seeds": [5, 6]}
+    assert end_to_end_table.comparison([ours, other], "cora") == ""
+
+
+def test_missing_data_set_is_named():
+    with pytest.raises(InputError, match="atlantis"):
+        end_to_end_table.draw([record("gcn", "ENT", [0.8])], "atlantis")
+
+
+def test_the_papers_grid_has_48_cells_for_attention_and_16_without():
+    for method, count in (("gat", 48), ("gcn", 16)):
+        recipe = recipes.recipe("cora", method)
+        assert len(tune.grid_cells(recipe, tune.parse_grid([], recipe))) == count
+
+
+def test_dropout_of_a_grid_is_that_of_the_input_too():
+    recipe = recipes.recipe("cora", "gat")
+    cells = tune.grid_cells(recipe, {"dropout": (0.0, 0.3)})
+    assert [cell["input_dropout"] for cell in cells] == [0.0, 0.3]
+    cells = tune.grid_cells(recipe, {"dropout": (0.1,), "input_dropout": (0.2,)})
+    assert (cells[0]["dropout"], cells[0]["input_dropout"]) == (0.1, 0.2)
+
+
+@pytest.mark.parametrize("axis", ["lr", "lr=", "speed=1", "lr=fast", "heads=1.5"])
+def test_a_bad_axis_is_refused(axis):
+    with pytest.raises(InputError):
+        tune.parse_grid([axis], recipes.recipe("cora", "gat"))
+
+
+def test_an_axis_is_given_once():
+    with pytest.raises(InputError, match="no new axis"):
+        tune.parse_grid(["lr=0.1", "lr=0.2"], recipes.recipe("cora", "gat"))
+
+
+def test_tuned_chooses_by_validation_not_by_test():
+    records = [
+        record("gcn", "ENT", [0.9], validation=1.2, lr=0.1),
+        record("gcn", "ENT", [0.7], validation=1.5, lr=0.01),
+        record("mlp", "ENT", [0.9], validation=1.9, lr=0.5),
+    ]
+    assert tune.tuned(records, "cora", "gcn") == {"lr": 0.01}
+    assert tune.tuned(records, "cora", "gat") is None
+
+
+def test_recorded_wants_the_same_runs_and_all_detectors():
+    mine = [record("oodgat", d, [0.9, 0.8], lr=0.1) for d in ("ENT", "ATT")]
+    mine = [json.loads(json.dumps(r)) for r in mine]
+    asked = ("cora", "oodgat", {"lr": 0.1}, (123,), (0, 1))
+    assert len(runs.recorded(mine, *asked)) == 2
+    assert runs.recorded(mine[:1], *asked) == []
+    assert runs.recorded(mine, "cora", "oodgat", {"lr": 0.2}, (123,), (0, 1)) == []
+    assert runs.recorded(mine, "cora", "oodgat", {"lr": 0.1}, (123,), (0,)) == []
+
+
+def test_best_ranks_cells_by_validation():
+    cells = [{"lr": 0.1}, {"lr": 0.2}, {"lr": 0.3}]
+    records = [
+        record("gcn", "ENT", [0.9, 0.9], validation=1.0, lr=0.1),
+        record("gcn", "ENT", [0.5, 0.5], validation=1.8, lr=0.2),
+    ]
+    ranked = tune.best(records, "cora", "gcn", cells, ((123,), (0, 1)))
+    assert [pair[1][0]["hyperparameters"]["lr"] for pair in ranked] == [0.2, 0.1]
+
+
+def test_results_accepts_these_records():
+    results.check(record("gcn", "ENT", [0.9]))
