@@ -80,8 +80,10 @@ def assert_close(got, expected, atol=1e-5):
     jax.tree.map(check, got, expected)
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", LOGITS)
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [("one node", "gat"), ("no edges", "ood"), ("mixed", "ood"), ("mixed", "gat")],
+)
 def test_both_paths_follow_the_definition(case, name):
     case = CASES[case]
     r, s, h, g = inputs(case[0], heads=2, width=5)
@@ -93,8 +95,9 @@ def test_both_paths_follow_the_definition(case, name):
     assert_close(sparse[1], segment[1])
 
 
-@pytest.mark.parametrize(("heads", "width"), [(1, 1), (8, 3)])
-@pytest.mark.parametrize("name", LOGITS)
+@pytest.mark.parametrize(
+    ("name", "heads", "width"), [("ood", 8, 3), ("gat", 1, 1), ("gat", 3, 8)]
+)
 def test_directed_graph(name, heads, width):
     r, s, h, g = inputs(DIRECTED[0], heads, width)
     expected = oracle(name, dense_adjacency(*DIRECTED), r, s, h)
@@ -103,8 +106,9 @@ def test_directed_graph(name, heads, width):
     assert_close(sparse, segment)
 
 
-@pytest.mark.parametrize("same", [True, False])
-@pytest.mark.parametrize("name", LOGITS)
+@pytest.mark.parametrize(
+    ("name", "same"), [("ood", True), ("ood", False), ("gat", False)]
+)
 def test_symmetric_graph(name, same):
     """Its edges share work between both directions, OODGAT's most (r = s)."""
     r, s, h, g = inputs(UNDIRECTED[0], heads=2, width=5)
@@ -117,8 +121,7 @@ def test_symmetric_graph(name, same):
     assert_close(sparse, segment)
 
 
-@pytest.mark.parametrize("name", LOGITS)
-def test_runs_at_once(name):
+def test_runs_at_once():
     runs = range(3)
     batch = jax.tree.map(lambda *x: np.stack(x), *(inputs(9, 2, 3, k) for k in runs))
     keys = jax.random.split(jax.random.key(1), len(runs))
@@ -126,7 +129,7 @@ def test_runs_at_once(name):
 
     def call(path, key, rate, *arrays):
         dropout = attention.EdgeDropout(key, rate)
-        return value_and_gradients(name, build(DIRECTED, path), *arrays, dropout)
+        return value_and_gradients("ood", build(DIRECTED, path), *arrays, dropout)
 
     at_once = jax.vmap(partial(call, "sparse"))(keys, rates, *batch)
     for k in runs:

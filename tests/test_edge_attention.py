@@ -33,8 +33,7 @@ def in_blocks(graph, query, h, dropout):
 
 
 @pytest.mark.parametrize("path", ["sparse", "segment"])
-@pytest.mark.parametrize("rate", [None, 0.6])
-@pytest.mark.parametrize("edges_per_block", [7, 10_000])
+@pytest.mark.parametrize(("rate", "edges_per_block"), [(0.6, 7), (None, 10_000)])
 def test_values_and_gradients(monkeypatch, path, rate, edges_per_block):
     graph, query, h, g = example(path)
     monkeypatch.setattr(edge_attention, "BLOCK", edges_per_block * query.size)
