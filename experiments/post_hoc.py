@@ -106,9 +106,11 @@ def measure(outcome: runs.Outcome, rows: Sequence[Row]) -> Iterator[results.Reco
     """The records of a method's rows, each detector tuned and scored on all runs."""
     for row in rows:
         began = time.perf_counter()
+        scored = {}  # validation and oracle are often the same settings
         for selection, settings in select(outcome, row).items():
-            scored = _scored(outcome, row, settings)
-            (record,) = runs.records(scored)
+            if repr(settings) not in scored:
+                scored[repr(settings)] = _scored(outcome, row, settings)
+            (record,) = runs.records(scored[repr(settings)])
             yield record | {
                 "selection": selection,
                 "detector_settings": settings,
