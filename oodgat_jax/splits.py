@@ -19,6 +19,7 @@ CITATION_ID_CLASSES: dict[str, tuple[int, ...]] = {
     "citeseer": (0, 1, 2),
     "pubmed": (0, 1),
 }
+CITATION_VAL_NODES = 500
 CITATION_TEST_NODES = 1000
 
 
@@ -51,24 +52,15 @@ def draw(
     )
 
 
-def draw_citation(
-    dataset: Dataset,
-    seed: int,
-    *,
-    id_classes: Sequence[int] | None = None,
-    val_per_class: int = 10,
-    val_seed: int = 0,
-) -> Split:
-    """GKDE's split of a citation data set for a seed.
+def draw_citation(dataset: Dataset, id_classes: Sequence[int] | None = None) -> Split:
+    """GKDE's split of a citation data set, which leaves nothing to chance.
 
     Train: the public train nodes of the ID classes, which are GKDE's (Cora 0-3,
     Citeseer 0-2, Pubmed 0-1) unless given; they need not be `dataset.id_classes`.
-    Test: 1,000 nodes drawn from all labelled nodes after the public train nodes.
-
-    The protocol says nothing on validation. Here it is a small draw from the same
-    nodes, `val_per_class` of each ID class and as many OOD ones. It depends on
-    `val_seed` alone and the test draws avoid it, so that one trained model can be
-    tested on the draws of many seeds.
+    Validation: the public validation nodes, the 500 that follow the public train nodes.
+    Test: all nodes that follow the public train nodes, those for validation included,
+    as in GKDE, which validates on nothing; results are means over `evaluation_draws`
+    of them. Nodes without a label are in none of the three.
     """
     if not dataset.num_public_train:
         raise InputError(
@@ -82,13 +74,23 @@ def draw_citation(
     for label in id_classes:
         found = int((labels[train] == label).sum())
         _enough(dataset.name, f"public train nodes of class {label}", found, 1)
-    nodes = np.arange(dataset.num_nodes)
-    pool = nodes[(nodes >= dataset.num_public_train) & (dataset.labels >= 0)]
-    val = _draw_citation_val(dataset, pool, id_classes, val_per_class, val_seed)
-    pool = np.setdiff1d(pool, val)
-    _enough(dataset.name, "nodes to test on", pool.size, CITATION_TEST_NODES)
-    test = _random_state(seed).choice(pool, CITATION_TEST_NODES, replace=False)
+    test = np.flatnonzero(dataset.labels >= 0)
+    test = test[test >= dataset.num_public_train]
+    val = test[test < dataset.num_public_train + CITATION_VAL_NODES]
     return _split(dataset.labels, id_classes, train, val, test)
+
+
+def evaluation_draws(
+    nodes: np.ndarray, seed: int, *, draws: int = 10, size: int = CITATION_TEST_NODES
+) -> np.ndarray:
+    """Random subsets of a mask [N], each without replacement: bool [draws, N]."""
+    pool = np.flatnonzero(nodes)
+    _enough("The data set", "nodes to evaluate on", pool.size, size)
+    random = _random_state(seed)
+    drawn = np.zeros((draws, len(nodes)), bool)
+    for row in drawn:
+        row[random.choice(pool, size, replace=False)] = True
+    return drawn
 
 
 def stack(splits: Sequence[Split]) -> Split:
@@ -162,28 +164,6 @@ def _draw_per_class(
         train.append(chosen[:num_train])
         val.append(chosen[num_train:])
     return np.concatenate(train), np.concatenate(val)
-
-
-def _draw_citation_val(
-    dataset: Dataset,
-    pool: np.ndarray,
-    id_classes: Sequence[int],
-    val_per_class: int,
-    val_seed: int,
-) -> np.ndarray:
-    """`val_per_class` nodes of each ID class and as many OOD nodes, out of `pool`."""
-    if val_per_class < 0:
-        raise InputError(f"val_per_class must be 0 or more, not {val_per_class}.")
-    random = _random_state(val_seed)
-    val = []
-    for label in sorted(id_classes):
-        nodes = pool[dataset.labels[pool] == label]
-        _enough(dataset.name, f"nodes of class {label}", nodes.size, val_per_class)
-        val.append(random.choice(nodes, val_per_class, replace=False))
-    nodes = np.intersect1d(pool, _other_class_nodes(dataset.labels, id_classes))
-    num_ood = val_per_class * len(val)
-    _enough(dataset.name, "OOD nodes", nodes.size, num_ood)
-    return np.concatenate([*val, random.choice(nodes, num_ood, replace=False)])
 
 
 def _split(

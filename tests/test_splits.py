@@ -172,50 +172,50 @@ def citation(**more) -> Dataset:
 
 def test_citation_split():
     dataset = citation()
-    split = splits.draw_citation(dataset, 0)
-    public = np.arange(dataset.num_nodes) < 60
-    np.testing.assert_array_equal(split.train, public & (dataset.labels != 1))
-    assert split.test.sum() == 1000
-    assert not (split.test & (public | split.val)).any()
-    assert np.bincount(split.labels[split.val]).tolist() == [10, 10, 20]
-    assert not (split.val & public).any()
+    split = splits.draw_citation(dataset)
+    nodes = np.arange(dataset.num_nodes)
+    np.testing.assert_array_equal(split.train, (nodes < 60) & (dataset.labels != 1))
+    np.testing.assert_array_equal(split.val, (nodes >= 60) & (nodes < 560))
+    np.testing.assert_array_equal(split.test, nodes >= 60)
 
 
-def test_citation_draws_share_the_validation_nodes():
-    first, second = (splits.draw_citation(citation(), seed) for seed in (0, 1))
-    np.testing.assert_array_equal(first.val, second.val)
-    assert (first.test != second.test).any()
-    other = splits.draw_citation(citation(), 0, val_seed=1, val_per_class=4)
-    assert other.val.sum() == 16
-    assert (other.val & ~first.val).any()
+def test_evaluation_draws():
+    pool = splits.draw_citation(citation()).test
+    drawn = splits.evaluation_draws(pool, 1)
+    assert drawn.shape == (10, pool.size)
+    assert (drawn.sum(1) == 1000).all()
+    assert not (drawn & ~pool).any()
+    assert len(np.unique(drawn, axis=0)) == 10
+    np.testing.assert_array_equal(drawn, splits.evaluation_draws(pool, 1))
+    assert (drawn != splits.evaluation_draws(pool, 2)).any()
+    assert splits.evaluation_draws(pool, 1, draws=3, size=7).sum() == 21
 
 
 def test_citation_classes_are_gkdes_by_name():
     renamed = citation()._replace(name="pubmed")
-    split = splits.draw_citation(renamed, 0)
+    split = splits.draw_citation(renamed)
     np.testing.assert_array_equal(split.is_ood, renamed.labels == 2)
-    split = splits.draw_citation(renamed, 0, id_classes=(1, 2))
+    split = splits.draw_citation(renamed, (1, 2))
     np.testing.assert_array_equal(split.is_ood, renamed.labels == 0)
 
 
 def test_citation_leaves_out_unlabelled_nodes():
     dataset = citation()
     dataset.labels[100:900] = -1
-    split = splits.draw_citation(dataset, 0)
+    split = splits.draw_citation(dataset)
     assert not (split.train | split.val | split.test)[100:900].any()
 
 
 def test_citation_refuses_what_does_not_fit():
     with pytest.raises(InputError, match="made has no public train split"):
-        splits.draw_citation(made(), 0)
-    with pytest.raises(InputError, match="nodes to test on where the split needs 1000"):
-        splits.draw_citation(made(num_public_train=10), 0)
-    with pytest.raises(InputError, match=r"nodes of class 0 .* needs 2000"):
-        splits.draw_citation(citation(), 0, val_per_class=2000)
-    with pytest.raises(InputError, match="0 or more, not -1"):
-        splits.draw_citation(citation(), 0, val_per_class=-1)
+        splits.draw_citation(made())
     with pytest.raises(InputError, match="0 public train nodes of class 5"):
-        splits.draw_citation(citation(), 0, id_classes=(0, 5))
+        splits.draw_citation(citation(), (0, 5))
+    few = splits.draw_citation(made(num_public_train=10)).test
+    with pytest.raises(
+        InputError, match=r"290 nodes to evaluate on where .* needs 1000"
+    ):
+        splits.evaluation_draws(few, 0)
 
 
 @pytest.mark.real_data
@@ -224,9 +224,8 @@ def test_citation_refuses_what_does_not_fit():
     [("cora", 80, 0.334), ("citeseer", 60, 0.543), ("pubmed", 40, 0.399)],
 )
 def test_real_citation_splits(data_dir, name, labelled, ood_share):
-    split = splits.draw_citation(real(name, data_dir), 0)
-    assert split.train.sum() == labelled
-    assert split.test.sum() == 1000
+    split = splits.draw_citation(real(name, data_dir))
+    assert (split.train.sum(), split.val.sum()) == (labelled, 500)
     assert (split.labels[split.test] >= 0).all()
     assert split.is_ood.mean() == pytest.approx(ood_share, abs=6e-4)
 
