@@ -82,7 +82,7 @@ def plan(
     settings: Sequence[str],
     tuned: str | None,
 ) -> list[tuple[str, str, recipes.Recipe]]:
-    """Data set, method and recipe of each training; settings go where they are known."""
+    """Data set, method and recipe of each training; settings go where known."""
     for method in methods:
         if method not in _METHODS:
             raise InputError(

@@ -7,7 +7,6 @@ network. The images are 8 x 8 pixels of 0..16.
 from pathlib import Path
 
 import numpy as np
-import sklearn.datasets
 
 from oodgat_jax.datasets.records import RawGraph, Source
 from oodgat_jax.types import InputError
@@ -33,6 +32,8 @@ def nearest(pixels: np.ndarray, k: int) -> np.ndarray:
 
 def neighbour_graph(k: int) -> RawGraph:
     """Digits, pixels / 16, with a link from each image to its k nearest ones."""
+    import sklearn.datasets  # here, since it takes seconds to import
+
     bunch = sklearn.datasets.load_digits()
     num_nodes = bunch.data.shape[0]
     if not 1 <= k < num_nodes:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse
-import sklearn.decomposition
 
 from oodgat_jax.datasets import checks
 from oodgat_jax.datasets.records import RawGraph, Source
@@ -108,5 +107,7 @@ def read_lastfm(folder: Path, source: Source) -> RawGraph:
 
 def reduce(features: scipy.sparse.csr_array, dimensions: int) -> np.ndarray:
     """[N, dimensions] float32: truncated SVD with a fixed seed."""
+    import sklearn.decomposition  # here, since it takes seconds to import
+
     svd = sklearn.decomposition.TruncatedSVD(dimensions, random_state=0)
     return svd.fit_transform(features.astype(np.float64)).astype(np.float32)
