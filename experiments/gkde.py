@@ -1,0 +1,217 @@
+"""OODGAT beside GKDE under GKDE's protocol, on the public Planetoid splits.
+
+  python -m experiments.gkde --datasets=cora
+  python -m experiments.gkde --out=results
+  python -m experiments.gkde --from_records --out=experiments/records
+
+ID classes are those of GKDE's code: Cora 0-3, Citeseer 0-2, Pubmed 0-1 (the paper's
+appendix prints them as OOD classes). Labelled are the public train nodes of these. A
+result is the mean over ten random draws of 1,000 nodes after the public train nodes.
+There are --splits evaluation seeds, each with --seeds initialisations of its own.
+Writes to the folder --out:
+
+  gkde.jsonl           one line appended per (data set, method, detector)
+  gkde.md, gkde.tex    the table of all data sets recorded there
+
+Runs that are recorded there with the same settings are not trained again. The default,
+nine runs of both methods on three data sets, takes about half an hour on two cores.
+Exit code 2: the input was wrong; 1: every run failed.
+"""
+
+import pathlib
+import sys
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+from absl import flags
+
+from experiments import app, gkde_table, progress, recipes, results, runs, tables
+from oodgat_jax import datasets, metrics, splits
+from oodgat_jax.types import Array, Dataset, InputError, Split
+
+FLAGS = flags.FLAGS
+METHODS = ("gkde", "oodgat")
+_DATASETS = flags.DEFINE_list(
+    "datasets",
+    list(splits.CITATION_ID_CLASSES),
+    f"Of {', '.join(splits.CITATION_ID_CLASSES)}.",
+)
+_METHODS = flags.DEFINE_list("methods", list(METHODS), f"Of {', '.join(METHODS)}.")
+_FROM_RECORDS = flags.DEFINE_bool(
+    "from_records", False, "Only draw the table, from the records in --out."
+)
+SHARED = ("splits", "seeds", "set", "out", "data_dir", "path")
+FILE = "gkde.jsonl"
+
+
+def main() -> int | None:
+    """Checks all input, trains what is missing, draws."""
+    folder = app.out_folder(FLAGS.out)
+    log = folder / FILE
+    known = results.read(log) if log.exists() or _FROM_RECORDS.value else []
+    chosen = plan(_DATASETS.value, _METHODS.value, FLAGS.set)
+    work = [] if _FROM_RECORDS.value else chosen
+    failed = [_run(log, known, *each) for each in work]
+    records = results.read(log)
+    names = gkde_table.known(records) if _FROM_RECORDS.value else _DATASETS.value
+    print(tables.as_text(gkde_table.draw(records, names)))
+    print(gkde_table.note(records))
+    for path in write(folder, records):
+        print(f"Written: {path}")
+    return 1 if failed and all(failed) else None
+
+
+def plan(
+    names: Sequence[str], methods: Sequence[str], settings: Sequence[str]
+) -> list[tuple[str, str, recipes.Recipe]]:
+    """Data set, method and recipe of each training; a setting goes where it is known.
+
+    Raises:
+      InputError: a name is unknown, or a setting is one to no method.
+    """
+    _check("data set", names, tuple(splits.CITATION_ID_CLASSES))
+    _check("method", methods, METHODS)
+    chosen = []
+    for name in names:
+        for method in methods:
+            recipe = recipes.recipe(name, method, citation=True)
+            here = [s for s in settings if s.partition("=")[0] in recipe]
+            chosen.append((name, method, recipes.override(recipe, here)))
+    every = sorted(set().union(*(recipe for _, _, recipe in chosen)))
+    _check("hyper-parameter", [s.partition("=")[0] for s in settings], every)
+    return chosen
+
+
+def seeds(evaluations: int, initialisations: int) -> tuple[list[int], list[int]]:
+    """Evaluation seed and model seed of every run; no model seed serves twice."""
+    drawn = np.repeat(runs.split_seeds(evaluations), initialisations)
+    return drawn.tolist(), list(range(len(drawn)))
+
+
+def train(
+    dataset: Dataset,
+    method: str,
+    recipe: recipes.Recipe,
+    evaluation_seeds: Sequence[int],
+    model_seeds: Sequence[int],
+    **options,
+) -> runs.Outcome:
+    """The runs of a method, trained on the one split and measured by their draws."""
+    split = splits.draw_citation(dataset)
+    found = splits.CITATION_ID_CLASSES.get(dataset.name, dataset.id_classes)
+    outcome = runs.run(
+        dataset._replace(id_classes=found),
+        method,
+        recipe,
+        evaluation_seeds[:1],
+        model_seeds,
+        draw=lambda dataset, seed: split,
+        **options,
+    )
+    measured = {
+        name: measure(scores, split, evaluation_seeds)
+        for name, scores in outcome.scores.items()
+    }
+    lost = outcome.states.failed_at >= 0
+    measured = jax.tree.map(lambda values: np.where(lost, np.nan, values), measured)
+    return outcome._replace(split_seeds=np.array(evaluation_seeds), metrics=measured)
+
+
+def measure(
+    scores: np.ndarray, split: Split, evaluation_seeds: Sequence[int]
+) -> dict[str, np.ndarray]:
+    """AUROC and AUPR of runs [S, N], each the mean over its draws: metric -> [S].
+
+    Those called `_unseen` are from nodes that validation did not see.
+    """
+    pools = {"": split.test, "_unseen": split.test & ~split.val}
+    found = {}
+    for suffix, pool in pools.items():
+        draws = [splits.evaluation_draws(pool, seed) for seed in evaluation_seeds]
+        each = [
+            _mean_over_draws(*run, split.is_ood)
+            for run in zip(scores, draws, strict=True)
+        ]
+        auroc, aupr = np.array(jax.device_get(each)).T
+        found |= {f"auroc{suffix}": auroc, f"aupr{suffix}": aupr}
+    return found
+
+
+def write(
+    folder: pathlib.Path, records: Sequence[results.Record]
+) -> list[pathlib.Path]:
+    """The table of all recorded data sets as Markdown and LaTeX files."""
+    table = gkde_table.draw(records, gkde_table.known(records))
+    texts = {
+        "gkde.md": gkde_table.markdown(records),
+        "gkde.tex": tables.as_latex(table),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in (FILE, *texts)]
+
+
+@jax.jit
+def _mean_over_draws(scores: Array, draws: Array, is_ood: Array) -> tuple[Array, Array]:
+    def one(mask: Array) -> tuple[Array, Array]:
+        return metrics.auroc(scores, is_ood, mask), metrics.aupr(scores, is_ood, mask)
+
+    auroc, aupr = jax.lax.map(one, draws)
+    return auroc.mean(), aupr.mean()
+
+
+def _run(
+    log: pathlib.Path,
+    known: Sequence[results.Record],
+    name: str,
+    method: str,
+    recipe: recipes.Recipe,
+) -> bool:
+    """Trains and records a method on a data set; says whether every run failed."""
+    numbers = seeds(FLAGS.splits, FLAGS.seeds)
+    if recorded(known, name, method, recipe, *numbers):
+        print(f"{method} on {name} is recorded already.", file=sys.stderr)
+        return False
+    dataset = datasets.load(name, FLAGS.data_dir)
+    with progress.Line(f"{method} on {name}") as line:
+        outcome = train(
+            dataset, method, recipe, *numbers, path=FLAGS.path, progress=line
+        )
+    for sentence in runs.failures(outcome):
+        print(sentence, file=sys.stderr)
+    for record in runs.records(outcome):
+        results.append(log, record | {"protocol": "citation"})
+    return len(outcome.failed) == len(outcome.setting)
+
+
+def recorded(
+    known: Sequence[results.Record],
+    name: str,
+    method: str,
+    recipe: recipes.Recipe,
+    evaluation_seeds: Sequence[int],
+    model_seeds: Sequence[int],
+) -> bool:
+    """Whether these very runs are in the records, with every row of the table."""
+    wanted = {
+        "dataset": name,
+        "method": method,
+        "hyperparameters": recipe,
+        "split_seeds": list(evaluation_seeds),
+        "model_seeds": list(model_seeds),
+    }
+    rows = [row.detector for row in gkde_table.ROWS if row.method == method]
+    return all(results.latest(known, detector=d, **wanted) for d in rows)
+
+
+def _check(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"There is no {kind} '{name}' here: choose from {', '.join(known)}."
+            )
+
+
+if __name__ == "__main__":
+    app.run(main, SHARED)

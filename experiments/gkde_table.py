@@ -1,0 +1,94 @@
+"""The comparison with GKDE under its protocol: rows, and how they are drawn."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from experiments import published, results, runs, tables
+from oodgat_jax.types import InputError
+
+
+class Row(NamedTuple):
+    """A method with one of its detectors."""
+
+    title: str
+    method: str
+    detector: str
+    paper: str = ""  # row of the paper's table, if it has one
+
+
+ROWS = (
+    Row("GKDE, vacuity", "gkde", "vacuity", "gkde"),
+    Row("GKDE, dissonance", "gkde", "dissonance"),
+    Row("GKDE, aleatoric", "gkde", "aleatoric"),
+    Row("GKDE, epistemic", "gkde", "epistemic"),
+    Row("GKDE, differential entropy", "gkde", "differential_entropy"),
+    Row("OODGAT-ENT", "oodgat", "ENT", "oodgat"),
+    Row("OODGAT-ATT", "oodgat", "ATT", "oodgat"),
+)
+METRICS = {
+    "auroc": "AUROC",
+    "aupr": "AUPR",
+    "auroc_unseen": "AUROC (unseen)",
+    "aupr_unseen": "AUPR (unseen)",
+}
+NOTE = (
+    "Percent, mean ± standard deviation over {runs} runs, in parentheses the paper's "
+    "figure; it does not say which of OODGAT's two scores it shows. A run's figure is "
+    "the mean over ten draws of 1,000 nodes, from all nodes after the public train "
+    "nodes as in GKDE, or (unseen) from those that are not validation nodes either: "
+    "OODGAT's step is chosen on the public validation nodes, GKDE takes its last."
+)
+
+
+def known(records: Sequence[results.Record]) -> list[str]:
+    """The data sets of the records: the paper's first, in its order."""
+    names = [record["dataset"] for record in records]
+    ordered = [name for name in published.datasets("gkde") if name in names]
+    return list(dict.fromkeys([*ordered, *names]))
+
+
+def draw(records: Sequence[results.Record], datasets: Sequence[str]) -> tables.Table:
+    """One row per data set and detector, from the latest records.
+
+    Raises:
+      InputError: there is no record of these data sets.
+    """
+    rows = []
+    for dataset in datasets:
+        for row in ROWS:
+            where = {"method": row.method, "detector": row.detector}
+            record = results.latest(records, dataset=dataset, **where)
+            if record:
+                rows.append([dataset, row.title, *_cells(record, row)])
+    if not rows:
+        raise InputError(f"There are no records of {', '.join(datasets)}.")
+    best = ["max"] * len(METRICS) if len(datasets) == 1 else [""] * len(METRICS)
+    header = ["Data set", "Method", *METRICS.values()]
+    return tables.Table(header, rows, ["", "", *best])
+
+
+def note(records: Sequence[results.Record]) -> str:
+    """What the table's figures are."""
+    counts = sorted({len(record["split_seeds"]) for record in records})
+    ends = dict.fromkeys((counts[0], counts[-1]))
+    return NOTE.format(runs=" to ".join(str(count) for count in ends))
+
+
+def markdown(records: Sequence[results.Record]) -> str:
+    """The table of all recorded data sets, and its note."""
+    table = draw(records, known(records))
+    return f"{tables.as_markdown(table)}\n{note(records)}\n"
+
+
+def _cells(record: results.Record, row: Row) -> list[tables.Cell | str]:
+    """One cell per metric, over the runs that did not fail."""
+    values = runs.kept(record)
+    return [
+        tables.result(
+            values[metric],
+            published.published("gkde", row.paper, record["dataset"], metric),
+        )
+        if values[metric]
+        else "-"
+        for metric in METRICS
+    ]
