@@ -68,7 +68,12 @@ GRIDS: dict[str, list[Settings]] = {
         epsilon=(0.0014, 0.0, 1e-4, 0.0028, 0.01, 0.1, 0.5, 1.0),
     ),
     "Mahalanobis": _all(covariance=COVARIANCES, epsilon=(0.0, 0.0014, 0.01, 0.1)),
-    "CaGCN": _all(margin_weight=(0.5, 0.0), weight_decay=(5e-3, 5e-4, 5e-2)),
+    "CaGCN": [
+        {"margin_weight": 0.5, "weight_decay": 5e-3},
+        {"margin_weight": 0.5, "weight_decay": 5e-4},
+        {"margin_weight": 0.5, "weight_decay": 5e-2},
+        {"margin_weight": 0.0, "weight_decay": 5e-3},
+    ],
     "kNN": _all(k=(10, 1, 5, 20, 50)),
     "GRASP": _all(score=tuple(reversed(GRASP_SCORES)), rounds=(8, 2, 4, 16)),
     "GNNSafe": _all(**_PROPAGATION),
