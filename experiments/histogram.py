@@ -42,17 +42,16 @@ def read(path: pathlib.Path, run: int) -> dict[str, np.ndarray]:
     if not path.is_file():
         raise InputError(f"There is no file {path}: run python -m experiments.detect.")
     try:
-        with np.load(path) as arrays:
-            if run >= len(arrays["test"]):
-                raise InputError(f"{path} has {len(arrays['test'])} runs, not {run}+1.")
-            test = arrays["test"][run]
-            names = [name for name in arrays.files if name.startswith(PREFIX)]
-            scores = {name: arrays[name][run][test] for name in names}
-            return {"is_ood": arrays["is_ood"][test], **scores}
-    except (KeyError, ValueError, zipfile.BadZipFile) as error:
-        if isinstance(error, InputError):
-            raise
+        with np.load(path) as file:
+            arrays = dict(file)
+        tests, is_ood = arrays["test"], arrays["is_ood"]
+    except (EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} was not written by experiments.detect.") from error
+    if run >= len(tests):
+        raise InputError(f"{path} has {len(tests)} runs, counted from 0: choose --run.")
+    names = [name for name in arrays if name.startswith(PREFIX)]
+    scores = {name: arrays[name][run][tests[run]] for name in names}
+    return {"is_ood": is_ood[tests[run]], **scores}
 
 
 def draw(test: dict[str, np.ndarray], title: str, path: pathlib.Path) -> None:

@@ -23,6 +23,8 @@ from oodgat_jax.types import Dataset, InputError, Split
 FIRST_SPLIT = 123  # the authors' first split seed; 1, 2, 3, ... follow
 NO_DROPOUT = {"input_dropout": 0.0, "dropout": 0.0, "attention_dropout": 0.0}
 
+_evaluate = jax.jit(jax.vmap(metrics.evaluate))
+
 
 class Outcome(NamedTuple):
     """What came out of S runs; arrays are numpy, the run is their first axis."""
@@ -225,8 +227,7 @@ def _measure(
     scores: Mapping[str, jax.Array], logits: jax.Array, stacked: Split
 ) -> dict[str, dict[str, np.ndarray]]:
     """Detector -> metric -> [S]."""
-    evaluate = jax.jit(jax.vmap(metrics.evaluate))
-    measured = {name: evaluate(s, logits, stacked) for name, s in scores.items()}
+    measured = {name: _evaluate(s, logits, stacked) for name, s in scores.items()}
     return jax.device_get(measured)
 
 
