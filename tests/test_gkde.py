@@ -232,17 +232,16 @@ def test_objective_has_its_optimum_at_prior_and_teacher(case):
     assert abs(training.objective(Outputs(logits, None, ()), nobody, 300)) < 1e-5
 
 
-@pytest.mark.parametrize("size", [0.0, 30.0, 1e4])
-def test_objective_is_finite_for_any_logits(size, case):
-    logits = jnp.asarray(size * np.random.default_rng(4).normal(size=(NODES, CLASSES)))
-    run = random_run(case, logits)
+def test_objective_is_finite_for_any_logits(case):
+    draw = np.random.default_rng(4)
+    logits = np.multiply.outer([0, 30, 1e4], draw.normal(size=(NODES, CLASSES)))
+    run = random_run(case, logits[0])
 
     def objective(logits):
         return training.objective(Outputs(logits, None, ()), run, 300)
 
-    value, gradient = jax.value_and_grad(objective)(logits)
-    assert np.isfinite(value)
-    assert np.isfinite(gradient).all()
+    for values in jax.jit(jax.vmap(jax.value_and_grad(objective)))(logits):
+        assert np.isfinite(values).all()
 
 
 def stacked(case, count=2):

@@ -82,10 +82,19 @@ def teachers(module: EvidentialGCN, graph: jraph.GraphsTuple, runs: Run) -> np.n
     runs = runs._replace(key=keys)
     states = train(teacher_task(module), graph, runs, TEACHER_SCHEDULE)
 
-    def predict(params: Params) -> Array:
+    return np.asarray(_log_softmax(module, graph, states.best))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _log_softmax(
+    module: EvidentialGCN, graph: jraph.GraphsTuple, params: Params
+) -> Array:
+    """Of all runs' logits, params stacked [S]: [S, N, C]."""
+
+    def one(params: Params) -> Array:
         return jax.nn.log_softmax(module.apply(params, graph).logits)
 
-    return np.asarray(jax.jit(lambda best: jax.lax.map(predict, best))(states.best))
+    return jax.lax.map(one, params)
 
 
 @functools.lru_cache(maxsize=64)
