@@ -65,7 +65,9 @@ _OODGAT: Mapping[str, Recipe] = {
     "citeseer": {"entropy": 0.01},
     "pubmed": {"consistency": 1.0, "entropy": 0.1, "threshold": 0.4},
 }
-# Its settings under the citation protocol, where they differ again.
+# Its settings under the citation protocol, where they differ again. Patience is there
+# for all steps: on 500 validation nodes the first peak, near step 100, is not the best
+# (Cora, ATT: AUROC 89.8 with a patience of 20 checks, 90.6 with all steps).
 _OODGAT_CITATION: Mapping[str, Recipe] = {
     "cora": {"consistency": 1.0, "entropy": 0.01, "threshold": 0.5},
 }
@@ -114,6 +116,8 @@ def recipe(
     chosen = _DEFAULTS | _DATASETS.get(dataset, {})
     chosen = {k: v for k, v in chosen.items() if k not in _UNUSED.get(backbone, ())}
     chosen |= _METHODS.get(method, {})
+    if citation and "patience" in chosen:
+        chosen["patience"] = chosen["max_steps"]
     return chosen | _weights(dataset, terms, citation)
 
 
