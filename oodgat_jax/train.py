@@ -149,8 +149,8 @@ def check(
 ) -> State:
     """Validates, keeps the best of strict improvements, and decides to stop."""
     score = task.validate(state.params, graph, run)
-    better = (score > state.best_score) | (not schedule.early_stop)
     failed = state.failed_at >= 0
+    better = ((score > state.best_score) | (not schedule.early_stop)) & ~failed
     position = (state.step - 1) // schedule.check_every
     stale = jnp.where(better, 0, state.stale + 1)
     last = state.step + schedule.check_every > schedule.max_steps
