@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from experiments import published, results, runs, tables
+from experiments import published, results, tables
 from oodgat_jax.types import InputError
 
 
@@ -82,13 +82,14 @@ def markdown(records: Sequence[results.Record]) -> str:
 
 def _cells(record: results.Record, row: Row) -> list[tables.Cell | str]:
     """One cell per metric, over the runs that did not fail."""
-    values = runs.kept(record)
+    failed = {entry["run"] for entry in record.get("failed_runs", ())}
+    whole = [run for run in range(len(record["split_seeds"])) if run not in failed]
     return [
         tables.result(
-            values[metric],
+            [record["metrics"][metric][run] for run in whole],
             published.published("gkde", row.paper, record["dataset"], metric),
         )
-        if values[metric]
+        if whole
         else "-"
         for metric in METRICS
     ]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from absl import app, flags
 
-from experiments import post_hoc_table, published, results, tables
+from experiments import gkde_table, post_hoc_table, published, results, tables
 from oodgat_jax.types import InputError
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -87,7 +87,13 @@ def post_hoc(folder: pathlib.Path) -> str:
     return f"{tables.as_markdown(table)}\n{post_hoc_table.note(records)}\n"
 
 
+def gkde(folder: pathlib.Path) -> str:
+    """OODGAT beside GKDE under GKDE's protocol."""
+    return gkde_table.markdown(results.read(folder / "gkde.jsonl"))
+
+
 TABLES: dict[str, Callable[[pathlib.Path], str]] = {
+    "gkde": gkde,
     "oodgat": oodgat,
     "post_hoc": post_hoc,
 }
