@@ -1,4 +1,4 @@
-"""The paper's main table: five baselines and OODGAT, trained end to end.
+"""The paper's main table, trained end to end: five baselines and OODGAT; and GKDE.
 
   python -m experiments.end_to_end --datasets=cora,digits
   python -m experiments.end_to_end --datasets=cora --tuned=results/tune.jsonl

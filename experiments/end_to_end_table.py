@@ -15,7 +15,7 @@ class Row(NamedTuple):
     title: str
     method: str
     detector: str
-    paper: str  # row of the paper's table
+    paper: str = ""  # row of the paper's table, if it has one
 
 
 ROWS = (
@@ -24,6 +24,7 @@ ROWS = (
     Row("GraphSAGE", "sage", "ENT", "sage"),
     Row("GAT", "gat", "ENT", "gat"),
     Row("GATv2", "gatv2", "ENT", "gatv2"),
+    Row("GKDE", "gkde", "vacuity"),
     Row("OODGAT-ENT", "oodgat", "ENT", "oodgat-ent"),
     Row("OODGAT-ATT", "oodgat", "ATT", "oodgat-att"),
 )
