@@ -30,8 +30,10 @@ _FILL = textwrap.TextWrapper(
     break_on_hyphens=False,
 )
 _COUNT = {"lower_bound": 1}
-# name -> (kind of flag, default, what it means, further arguments)
-SHARED: Mapping[str, tuple[Callable, Any, str, dict]] = {
+# Flags by name: (kind of flag, default, what it means, further arguments). They are
+# defined when a binary runs, so that binaries can be imported side by side.
+Definitions = Mapping[str, tuple[Callable, Any, str, dict]]
+SHARED: Definitions = {
     "dataset": (
         flags.DEFINE_string,
         "digits",
@@ -70,6 +72,12 @@ SHARED: Mapping[str, tuple[Callable, Any, str, dict]] = {
         "name=value for a hyper-parameter",
         {},
     ),
+    "from_records": (
+        flags.DEFINE_bool,
+        False,
+        "Only draw the tables, from the records in --out.",
+        {},
+    ),
     "path": (
         flags.DEFINE_enum,
         "auto",
@@ -83,16 +91,18 @@ SHARED: Mapping[str, tuple[Callable, Any, str, dict]] = {
 def run(
     main: Callable[[], int | None],
     shared: Sequence[str] = (),
-    defaults: Mapping[str, Any] | None = None,
+    own: Definitions | None = None,
 ) -> None:
     """Runs a binary's `main`, whose return value is the exit code, and exits.
 
     Args:
       main: reads its flags from `absl.flags.FLAGS`.
       shared: names of the SHARED flags that it has.
-      defaults: those whose default differs here.
+      own: further flags, which no other binary need have.
     """
-    _define(shared, defaults or {})
+    definitions = {name: SHARED[name] for name in shared} | dict(own or {})
+    for name, (define, default, meaning, more) in definitions.items():
+        define(name, default=default, help=meaning, **more)
 
     def guarded(argv: Sequence[str]) -> int | None:
         try:
@@ -105,7 +115,7 @@ def run(
             return _complain("\nInterrupted: stopped before the end.", INTERRUPTED)
 
     sys.stdout.reconfigure(errors="replace")  # a terminal may lack the sign ±
-    app.run(guarded, flags_parser=lambda argv: _parse(argv, shared))
+    app.run(guarded, flags_parser=lambda argv: _parse(argv, list(definitions)))
 
 
 def out_folder(name: str) -> pathlib.Path:
@@ -122,15 +132,9 @@ def out_folder(name: str) -> pathlib.Path:
         ) from error
 
 
-def _define(shared: Sequence[str], defaults: Mapping[str, Any]) -> None:
-    for name in shared:
-        define, default, meaning, more = SHARED[name]
-        define(name, default=defaults.get(name, default), help=meaning, **more)
-
-
-def _parse(argv: Sequence[str], shared: Sequence[str]) -> Sequence[str]:
+def _parse(argv: Sequence[str], names: Sequence[str]) -> Sequence[str]:
     if any(argument in HELP for argument in argv[1:]):
-        print(_help(shared))
+        print(_help(names))
         sys.exit(0)
     try:
         return flags.FLAGS(argv)
@@ -147,11 +151,10 @@ def _sentence(error: flags.Error) -> str:
     return f"{flag} is wrong ({reason.rstrip('.')}): see --help."
 
 
-def _help(shared: Sequence[str]) -> str:
+def _help(names: Sequence[str]) -> str:
     """The binary's docstring, then its flags with defaults and meanings."""
-    own = flags.FLAGS.flags_by_module_dict().get(sys.argv[0], [])
     lines = [(sys.modules["__main__"].__doc__ or "").strip(), "", "Flags:"]
-    for flag in [*(flags.FLAGS[name] for name in shared), *own]:
+    for flag in (flags.FLAGS[name] for name in names):
         lines.append(f"  --{flag.name} (default: {flag.default or 'none'})")
         lines.append(_FILL.fill(flag.help))
     return "\n".join(lines)

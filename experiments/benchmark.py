@@ -43,17 +43,35 @@ from oodgat_jax.sparse import SparseFeatures
 from oodgat_jax.types import Dataset, InputError
 
 FLAGS = flags.FLAGS
-_DATASETS = flags.DEFINE_list("datasets", ["digits"], "Data sets to measure.")
-_SIZES = flags.DEFINE_list(
-    "sizes", [], "Nodes of generated graphs to measure, with 20 edges per node each."
-)
-_VARIANTS = flags.DEFINE_list(
-    "variants", ["sparse", "segment", "one", "vmap"], "What to measure; see above."
-)
-_RUNS = flags.DEFINE_integer("runs", 9, "Runs that go at the same time.", 1)
-_SECONDS = flags.DEFINE_float("seconds", 20.0, "About how long to measure each.", 0.1)
-_PEER = flags.DEFINE_string("peer", None, "Command that prints ms_per_step: X.")
 SHARED = ("method", "data_dir", "out")
+OWN: app.Definitions = {
+    "datasets": (flags.DEFINE_list, ["digits"], "Data sets to measure.", {}),
+    "sizes": (
+        flags.DEFINE_list,
+        [],
+        "Nodes of generated graphs to measure, with 20 edges per node each.",
+        {},
+    ),
+    "variants": (
+        flags.DEFINE_list,
+        ["sparse", "segment", "one", "vmap"],
+        "What to measure; see above.",
+        {},
+    ),
+    "runs": (
+        flags.DEFINE_integer,
+        9,
+        "Runs that go at the same time.",
+        {"lower_bound": 1},
+    ),
+    "seconds": (
+        flags.DEFINE_float,
+        20.0,
+        "About how long to measure each.",
+        {"lower_bound": 0.1},
+    ),
+    "peer": (flags.DEFINE_string, None, "Command that prints ms_per_step: X.", {}),
+}
 
 EDGES_PER_NODE = 20
 PEER_TIMEOUT = 3600
@@ -105,8 +123,8 @@ def main() -> None:
     for job in _jobs():
         print(f"measuring {job.variant} on {job.dataset} ...", file=sys.stderr)
         record = _in_process(job)
-        if _PEER.value and job.variant == "sparse":
-            record["peer_ms_per_step"] = peer_ms(_PEER.value)
+        if FLAGS.peer and job.variant == "sparse":
+            record["peer_ms_per_step"] = peer_ms(FLAGS.peer)
         _append(folder / "benchmark.jsonl", record)
         rows.append(record)
     print(table(rows))
@@ -197,24 +215,24 @@ def peer_ms(command: str) -> float:
 
 
 def _jobs() -> list[Job]:
-    for name in _VARIANTS.value:
+    for name in FLAGS.variants:
         if name not in VARIANTS:
             raise InputError(
                 f"There is no variant '{name}': choose from {', '.join(VARIANTS)}."
             )
-    for name in _DATASETS.value:
+    for name in FLAGS.datasets:
         if name not in datasets.DATASETS:
             raise InputError(
                 f"There is no data set '{name}': choose from "
                 f"{', '.join(datasets.DATASETS)}."
             )
-    for size in _SIZES.value:
+    for size in FLAGS.sizes:
         if not size.isdigit() or int(size) < 1000:
             raise InputError(f"--sizes takes numbers of nodes from 1000, not '{size}'.")
     return [
-        Job(name, variant, FLAGS.method, _RUNS.value, _SECONDS.value, FLAGS.data_dir)
-        for name in [*_DATASETS.value, *_SIZES.value]
-        for variant in _VARIANTS.value
+        Job(name, variant, FLAGS.method, FLAGS.runs, FLAGS.seconds, FLAGS.data_dir)
+        for name in [*FLAGS.datasets, *FLAGS.sizes]
+        for variant in FLAGS.variants
     ]
 
 
@@ -285,4 +303,4 @@ def _row(record: dict, width: int) -> list[tables.Cell]:
 
 
 if __name__ == "__main__":
-    app.run(main, SHARED)
+    app.run(main, SHARED, OWN)

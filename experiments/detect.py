@@ -34,25 +34,29 @@ from oodgat_jax.methods import METHODS, Method
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
-_DETECTORS = flags.DEFINE_list(
-    "detectors",
-    None,
-    f"Scores to report, if not the method's own, of {', '.join(DETECTORS)}.",
-)
-_TERMS = flags.DEFINE_list(
-    "terms",
-    None,
-    "Regularisers to train with, if not the method's own; an empty list for none, of "
-    f"{', '.join(REGULARIZERS)}. Their weights are set by --set name=weight.",
-)
 SHARED = ("dataset", "method", "splits", "seeds", "set", "out", "data_dir", "path")
+OWN: app.Definitions = {
+    "detectors": (
+        flags.DEFINE_list,
+        None,
+        f"Scores to report, if not the method's own, of {', '.join(DETECTORS)}.",
+        {},
+    ),
+    "terms": (
+        flags.DEFINE_list,
+        None,
+        "Regularisers to train with, if not the method's own; an empty list for none; "
+        f"of {', '.join(REGULARIZERS)}. Their weights are set by --set name=weight.",
+        {},
+    ),
+}
 
 
 def main() -> int | None:
     """Checks all input, trains, writes, prints."""
-    recipe = recipes.recipe(FLAGS.dataset, FLAGS.method, terms=_TERMS.value)
+    recipe = recipes.recipe(FLAGS.dataset, FLAGS.method, terms=FLAGS.terms)
     recipe = recipes.override(recipe, FLAGS.set)
-    definition = define(FLAGS.method, _DETECTORS.value, _TERMS.value)
+    definition = define(FLAGS.method, FLAGS.detectors, FLAGS.terms)
     folder = app.out_folder(FLAGS.out)
     log = folder / "results.jsonl"
     if log.exists():
@@ -61,7 +65,7 @@ def main() -> int | None:
     with progress.Line(f"{FLAGS.method} on {FLAGS.dataset}") as line:
         outcome = runs.run(
             dataset,
-            label(FLAGS.method, _TERMS.value),
+            label(FLAGS.method, FLAGS.terms),
             recipe,
             runs.split_seeds(FLAGS.splits),
             range(FLAGS.seeds),
@@ -176,4 +180,4 @@ def _check_attention(method: str, definition: Method) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main, SHARED)
+    app.run(main, SHARED, OWN)

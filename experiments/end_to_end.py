@@ -39,15 +39,17 @@ from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
 _METHODS = tuple(dict.fromkeys(row.method for row in ROWS))
-_DATASETS = flags.DEFINE_list(
-    "datasets", ["digits"], f"Of {', '.join(datasets.DATASETS)}."
-)
-_CHOSEN = flags.DEFINE_list("methods", list(_METHODS), f"Of {', '.join(_METHODS)}.")
-_TUNED = flags.DEFINE_string("tuned", None, "Records of experiments.tune.")
-_FROM_RECORDS = flags.DEFINE_bool(
-    "from_records", False, "Only draw the tables, from the records in --out."
-)
-SHARED = ("splits", "seeds", "set", "out", "data_dir", "path")
+SHARED = ("splits", "seeds", "set", "out", "data_dir", "path", "from_records")
+OWN: app.Definitions = {
+    "datasets": (
+        flags.DEFINE_list,
+        ["digits"],
+        f"Of {', '.join(datasets.DATASETS)}.",
+        {},
+    ),
+    "methods": (flags.DEFINE_list, list(_METHODS), f"Of {', '.join(_METHODS)}.", {}),
+    "tuned": (flags.DEFINE_string, None, "Records of experiments.tune.", {}),
+}
 FILE = "end_to_end.jsonl"
 
 
@@ -55,9 +57,9 @@ def main() -> int | None:
     """Checks all input, trains what is missing, draws."""
     folder = app.out_folder(FLAGS.out)
     log = folder / FILE
-    known = results.read(log) if log.exists() or _FROM_RECORDS.value else []
-    if not _FROM_RECORDS.value:
-        chosen = plan(_DATASETS.value, _CHOSEN.value, FLAGS.set, _TUNED.value)
+    known = results.read(log) if log.exists() or FLAGS.from_records else []
+    if not FLAGS.from_records:
+        chosen = plan(FLAGS.datasets, FLAGS.methods, FLAGS.set, FLAGS.tuned)
         try:
             _train(log, known, chosen)
         except KeyboardInterrupt:
@@ -66,7 +68,7 @@ def main() -> int | None:
             )
             return app.INTERRUPTED
     records = results.read(log)
-    names = end_to_end_table.known(records) if _FROM_RECORDS.value else _DATASETS.value
+    names = end_to_end_table.known(records) if FLAGS.from_records else FLAGS.datasets
     for name in names:
         print(f"{name}\n\n{tables.as_text(end_to_end_table.draw(records, name))}")
         print(f"{end_to_end_table.comparison(records, name)}\n")
@@ -157,4 +159,4 @@ def _check_settings(
 
 
 if __name__ == "__main__":
-    app.run(main, SHARED)
+    app.run(main, SHARED, OWN)

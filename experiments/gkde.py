@@ -32,16 +32,16 @@ from oodgat_jax.types import Array, Dataset, InputError, Split
 
 FLAGS = flags.FLAGS
 METHODS = ("gkde", "oodgat")
-_DATASETS = flags.DEFINE_list(
-    "datasets",
-    list(splits.CITATION_ID_CLASSES),
-    f"Of {', '.join(splits.CITATION_ID_CLASSES)}.",
-)
-_METHODS = flags.DEFINE_list("methods", list(METHODS), f"Of {', '.join(METHODS)}.")
-_FROM_RECORDS = flags.DEFINE_bool(
-    "from_records", False, "Only draw the table, from the records in --out."
-)
-SHARED = ("splits", "seeds", "set", "out", "data_dir", "path")
+SHARED = ("splits", "seeds", "set", "out", "data_dir", "path", "from_records")
+OWN: app.Definitions = {
+    "datasets": (
+        flags.DEFINE_list,
+        list(splits.CITATION_ID_CLASSES),
+        f"Of {', '.join(splits.CITATION_ID_CLASSES)}.",
+        {},
+    ),
+    "methods": (flags.DEFINE_list, list(METHODS), f"Of {', '.join(METHODS)}.", {}),
+}
 FILE = "gkde.jsonl"
 
 
@@ -49,12 +49,12 @@ def main() -> int | None:
     """Checks all input, trains what is missing, draws."""
     folder = app.out_folder(FLAGS.out)
     log = folder / FILE
-    known = results.read(log) if log.exists() or _FROM_RECORDS.value else []
-    chosen = plan(_DATASETS.value, _METHODS.value, FLAGS.set)
-    work = [] if _FROM_RECORDS.value else chosen
+    known = results.read(log) if log.exists() or FLAGS.from_records else []
+    chosen = plan(FLAGS.datasets, FLAGS.methods, FLAGS.set)
+    work = [] if FLAGS.from_records else chosen
     failed = [_run(log, known, *each) for each in work]
     records = results.read(log)
-    names = gkde_table.known(records) if _FROM_RECORDS.value else _DATASETS.value
+    names = gkde_table.known(records) if FLAGS.from_records else FLAGS.datasets
     print(tables.as_text(gkde_table.draw(records, names)))
     print(gkde_table.note(records))
     for path in write(folder, records):
@@ -214,4 +214,4 @@ def _check(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main, SHARED)
+    app.run(main, SHARED, OWN)

@@ -18,22 +18,33 @@ from experiments import app
 from oodgat_jax import metrics
 from oodgat_jax.types import InputError
 
-_ARRAYS = flags.DEFINE_string(
-    "arrays", "results/digits-oodgat.npz", "What experiments.detect has written."
-)
-_RUN = flags.DEFINE_integer("run", 0, "Number of the run to show.", lower_bound=0)
-_FIGURE = flags.DEFINE_string("figure", "results/scores.png", "File to write.")
-
 PREFIX = "scores_"
 COLOURS = {"ID": "#3b6ea8", "OOD": "#d1793a"}
 BINS = 40
 
+FLAGS = flags.FLAGS
+OWN: app.Definitions = {
+    "arrays": (
+        flags.DEFINE_string,
+        "results/digits-oodgat.npz",
+        "What experiments.detect has written.",
+        {},
+    ),
+    "run": (
+        flags.DEFINE_integer,
+        0,
+        "Number of the run to show.",
+        {"lower_bound": 0},
+    ),
+    "figure": (flags.DEFINE_string, "results/scores.png", "File to write.", {}),
+}
+
 
 def main() -> None:
     """Reads, draws, writes."""
-    path, figure = pathlib.Path(_ARRAYS.value), pathlib.Path(_FIGURE.value)
+    path, figure = pathlib.Path(FLAGS.arrays), pathlib.Path(FLAGS.figure)
     app.out_folder(str(figure.parent))
-    draw(read(path, _RUN.value), path.stem, figure)
+    draw(read(path, FLAGS.run), path.stem, figure)
     print(f"Written: {figure}")
 
 
@@ -78,4 +89,4 @@ def _panel(axis: Axes, scores: np.ndarray, is_ood: np.ndarray) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    app.run(main, own=OWN)

@@ -35,33 +35,36 @@ from oodgat_jax.detectors import DETECTORS, FACTORIES, GRIDS, Settings
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
-_DATASETS = flags.DEFINE_list(
-    "datasets", ["digits"], f"Of {', '.join(datasets.DATASETS)}."
-)
-_FROM_RECORDS = flags.DEFINE_bool(
-    "from_records", False, "Only draw the table, from the records in --out."
-)
-_DETECTORS = flags.DEFINE_list(
-    "detectors",
-    None,
-    "Those of the table to measure, if not all: "
-    f"{', '.join(dict.fromkeys(row.detector for row in ROWS))}.",
-)
-SHARED = ("splits", "seeds", "set", "out", "data_dir", "path")
+SHARED = ("splits", "seeds", "set", "out", "data_dir", "path", "from_records")
+OWN: app.Definitions = {
+    "datasets": (
+        flags.DEFINE_list,
+        ["digits"],
+        f"Of {', '.join(datasets.DATASETS)}.",
+        {},
+    ),
+    "detectors": (
+        flags.DEFINE_list,
+        None,
+        "Those of the table to measure, if not all: "
+        f"{', '.join(dict.fromkeys(row.detector for row in ROWS))}.",
+        {},
+    ),
+}
 FILE = "post_hoc.jsonl"
 
 
 def main() -> int | None:
     """Checks all input, trains, records, draws."""
     folder = app.out_folder(FLAGS.out)
-    rows = choose(_DETECTORS.value)
-    chosen = plan(_DATASETS.value, rows, FLAGS.set)
-    if (folder / FILE).exists() or _FROM_RECORDS.value:
+    rows = choose(FLAGS.detectors)
+    chosen = plan(FLAGS.datasets, rows, FLAGS.set)
+    if (folder / FILE).exists() or FLAGS.from_records:
         results.read(folder / FILE)  # a damaged file is better found before training
-    work = [] if _FROM_RECORDS.value else chosen
+    work = [] if FLAGS.from_records else chosen
     failed = [_run(folder, rows, *each) for each in work]
     records = results.read(folder / FILE)
-    names = post_hoc_table.known(records) if _FROM_RECORDS.value else _DATASETS.value
+    names = post_hoc_table.known(records) if FLAGS.from_records else FLAGS.datasets
     print(tables.as_text(post_hoc_table.draw(records, names)))
     print(post_hoc_table.note(records))
     for path in write(folder, records):
@@ -203,4 +206,4 @@ def _scored(outcome: runs.Outcome, row: Row, settings: Settings) -> runs.Outcome
 
 
 if __name__ == "__main__":
-    app.run(main, SHARED)
+    app.run(main, SHARED, OWN)

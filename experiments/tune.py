@@ -24,10 +24,15 @@ from oodgat_jax import datasets
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
-_GRID = flags.DEFINE_multi_string(
-    "grid", [], "name=value,value,... for one axis, instead of the paper's grid."
-)
 SHARED = ("dataset", "method", "splits", "seeds", "set", "out", "data_dir", "path")
+OWN: app.Definitions = {
+    "grid": (
+        flags.DEFINE_multi_string,
+        [],
+        "name=value,value,... for one axis, instead of the paper's grid.",
+        {},
+    ),
+}
 FILE = "tune.jsonl"
 SHOWN = 5  # cells of the table, best validation first
 
@@ -42,7 +47,7 @@ PAPER_GRID: Mapping[str, tuple[float | int, ...]] = {
 def main() -> int | None:
     """Trains the cells that are missing, then reports the best."""
     recipe = recipes.override(recipes.recipe(FLAGS.dataset, FLAGS.method), FLAGS.set)
-    cells = grid_cells(recipe, parse_grid(_GRID.value, recipe))
+    cells = grid_cells(recipe, parse_grid(FLAGS.grid, recipe))
     log = app.out_folder(FLAGS.out) / FILE
     known = results.read(log) if log.exists() else []
     seeds = runs.split_seeds(FLAGS.splits), tuple(range(FLAGS.seeds))
@@ -189,4 +194,4 @@ def tuned(
 
 
 if __name__ == "__main__":
-    app.run(main, SHARED)
+    app.run(main, SHARED, OWN)
