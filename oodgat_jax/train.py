@@ -12,7 +12,6 @@ device's slots are one `vmap`.
 """
 
 import functools
-import os
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -25,6 +24,7 @@ import optax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from oodgat_jax import capacity
 from oodgat_jax.types import Array, Hyper, InputError, Split
 
 Params = Any
@@ -220,8 +220,8 @@ def train(
       progress: called after every call to the devices.
     """
     total = runs.key.shape[0]
-    devices = devices or _devices(graph, total)
-    slots = slots or _slots_per_device(graph, total, devices)
+    devices = devices or capacity.devices(graph, total)
+    slots = slots or capacity.slots_per_device(graph, total, devices)
     mesh = Mesh(np.array(devices), ("runs",))
     shared = jax.device_put(graph, NamedSharding(mesh, P()))
     program = _program(task, schedule, mesh, slots)
@@ -351,42 +351,12 @@ def _pace(checks: int, seconds: float, schedule: Schedule) -> int:
     return min(2 * checks, num_checks(schedule)) if seconds < 0.5 else checks
 
 
-def _devices(graph: jraph.GraphsTuple, total: int) -> list[jax.Device]:
-    """Local devices, no more than there are runs; on the CPU, than memory allows."""
-    devices = jax.local_devices()
-    most = total
-    if devices[0].platform == "cpu":
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        most = min(total, int(0.7 * free // run_bytes(graph)))
-    return devices[: max(1, most)]
-
-
-def _slots_per_device(graph: jraph.GraphsTuple, total: int, devices: list) -> int:
-    if devices[0].platform == "cpu":
-        return 1
-    stats = devices[0].memory_stats() or {}
-    limit = stats.get("bytes_limit", 8 << 30)
-    wanted = -(-total // len(devices))
-    return int(np.clip(0.6 * limit // run_bytes(graph), 1, wanted))
-
-
-def run_bytes(graph: jraph.GraphsTuple, heads: int = 4, width: int = 32) -> int:
-    """An estimate of one run's memory, the graph included, in bytes.
-
-    The segment path holds messages [E, H, D]; the sparse path only edge values.
-    """
-    edges, nodes = graph.senders.shape[0], graph.nodes.shape[0]
-    per_edge = 12 * heads if graph.globals is not None else 3 * heads * (width + 4)
-    stored = sum(leaf.size for leaf in jax.tree.leaves(graph))
-    return 4 * (per_edge * edges + 12 * heads * width * nodes + 2 * stored)
-
-
 def use_cores(count: int | None = None) -> None:
     """Gives JAX one CPU device per core, so that runs use them all.
 
     Must come before JAX is used for the first time in the process.
     """
-    cores = count or len(os.sched_getaffinity(0))
+    cores = count or capacity.cores()
     try:
         jax.config.update("jax_num_cpu_devices", cores)
     except RuntimeError as error:

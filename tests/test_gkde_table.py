@@ -23,7 +23,7 @@ sys.path.insert(0, {tests!r})
 import test_gkde_table
 from experiments import app, gkde
 gkde.datasets.load = lambda name, folder: test_gkde_table.made(name)
-app.run(gkde.main, gkde.SHARED)
+app.run(gkde.main, gkde.SHARED, gkde.OWN)
 """
 
 
