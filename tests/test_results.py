@@ -372,7 +372,7 @@ def test_readme_command(project):
 @pytest.mark.parametrize(
     ("page", "message"),
     [
-        (PAGE.replace("oodgat", "unheard"), "choose from oodgat"),
+        (PAGE.replace("oodgat", "unheard"), "choose from gkde"),
         (PAGE.replace("<!-- end generated: oodgat -->\n", ""), "lacks a mark"),
         (PAGE.replace("end generated: oodgat", "end generated: other"), "lacks a mark"),
         ("<!-- begin generated: oodgat -->\n" + PAGE, "one too many"),
