@@ -13,8 +13,7 @@ how the paper tunes and is called oracle. Writes to the folder --out:
                                selection: fixed, validation or oracle)
   post_hoc.md, post_hoc.tex    the table of all data sets recorded there
 
-Cora takes about ten minutes on two cores, most of it training. Exit code 2: the input
-was wrong; 1: every run failed.
+Exit code 2: the input was wrong; 1: every run failed.
 """
 
 import functools
