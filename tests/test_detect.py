@@ -150,13 +150,21 @@ def test_wrong_input_is_one_sentence(refusals, number):
     assert err.endswith(".\n")
 
 
-def test_an_interrupt_is_one_sentence(cache, tmp_path):
+@pytest.fixture
+def interruptible():
+    """A child obeys SIGINT even where the tests were started to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_is_one_sentence(cache, tmp_path, interruptible):
     endless = ["--method=mlp", "--set=max_steps=9999999", "--set=patience=9999999"]
     process = start(*endless, f"--out={tmp_path}", cache=cache)
     with process:
         assert "starting" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate()
+        _, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert err.splitlines()[-1] == "Interrupted: stopped before the end."
     assert "Traceback" not in err
