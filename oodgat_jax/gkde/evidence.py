@@ -59,12 +59,12 @@ def dissonance(alpha: Array) -> Array:
     """Evidence that contradicts itself, in [0, 1): [..., C] -> [...].
 
     sum_k b_k (sum_{j != k} b_j Bal_jk) / (sum_{j != k} b_j), with the beliefs
-    b = (alpha - 1) / S and Bal_jk = 1 - |b_j - b_k| / (b_j + b_k), 0 for b_j b_k = 0.
+    b = (alpha - 1) / S and Bal_jk = 1 - |b_j - b_k| / (b_j + b_k).
     """
     belief = (alpha - 1.0) / jnp.sum(alpha, -1, keepdims=True)
     one, other = belief[..., :, None], belief[..., None, :]
     balance = 1.0 - jnp.abs(one - other) / jnp.maximum(one + other, _TINY)
-    balance *= (one * other > 0) & ~jnp.eye(alpha.shape[-1], dtype=bool)
+    balance *= 1.0 - jnp.eye(alpha.shape[-1])
     others = jnp.sum(belief, -1, keepdims=True) - belief
     agreed = jnp.sum(other * balance, -1) / jnp.maximum(others, _TINY)
     return jnp.sum(belief * agreed, -1)
