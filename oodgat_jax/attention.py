@@ -3,21 +3,26 @@
     alpha_ij = softmax over j in N(i) and i of e_ij
     out_i    = sum over j of keep_ij alpha_ij h_j
 
-Edge logits e_ij are a function of one number of the receiver i and one of the sender
-j. OODGAT's are 1 - |w_i - w_j| (eq. 2), GAT's are leaky_relu(r_i + s_j).
+An edge logit is a function of one number of the receiver i and one of the sender j,
+
+    e_ij = constant + linear x + absolute |x|,  x = r_i +- s_j
+
+OODGAT's is 1 - |w_i - w_j| (eq. 2); GAT's, leaky_relu(r_i + s_j), is 0.6 x + 0.4 |x|.
 
 `_attend_segment` is the definition, and the path of accelerators. `_attend_sparse`
 has the same values and gradients from sparse products alone: since e_ij depends on
 node numbers only, the gradient of alpha is never needed per edge and width. With g the
-incoming gradient, r'_ij = de_ij/dr_i and s'_ij = de_ij/ds_j,
+incoming gradient and e'_ij = linear + absolute sign(x) the slope,
 
     de_ij = alpha_ij (keep_ij g_i.h_j - g_i.out_i)
     dh_j  = sum_i keep_ij alpha_ij g_i
-    dr_i  = g_i . sum_j r'_ij keep_ij alpha_ij h_j - (g_i.out_i) sum_j r'_ij alpha_ij
-    ds_j  = h_j . sum_i s'_ij keep_ij alpha_ij g_i - sum_i s'_ij alpha_ij (g_i.out_i)
+    dr_i  = g_i . sum_j e'_ij keep_ij alpha_ij h_j - (g_i.out_i) sum_j e'_ij alpha_ij
+    ds_j  = h_j . sum_i e'_ij keep_ij alpha_ij g_i - sum_i e'_ij alpha_ij (g_i.out_i)
+
+An edge needs its weight exp(e_ij) and the sign of x for that: they are kept as one
+number, the signed weight. Products with it and with its absolute value are all.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -30,22 +35,38 @@ from oodgat_jax.dropout import keep
 from oodgat_jax.graphs import sum_by, take
 from oodgat_jax.types import Array
 
-EdgeLogit = Callable[[Array, Array], Array]
 
+class EdgeLogit(NamedTuple):
+    """e(x) = constant + linear x + absolute |x| of x = r_i + sign s_j.
 
-def ood_logit(w_i: Array, w_j: Array) -> Array:
-    """OODGAT, eq. 2: 1 - |w_i - w_j|, nodes attend to nodes of a similar OOD score.
-
-    Equal scores have slope 0 (that of `jnp.abs` is 1 there), so that the slopes of an
-    edge and of its reverse are each other's negatives, always.
+    The slope of |x| at 0 is taken as 1. Where r and s are the same numbers, as in
+    OODGAT, the two sides of a self-loop cancel.
     """
-    difference = w_i - w_j
-    return 1.0 - difference * jax.lax.stop_gradient(jnp.sign(difference))
+
+    sign: float  # of the sender's number
+    constant: float
+    linear: float
+    absolute: float
+    bounded: bool  # so that its softmax needs no maximum taken out
+
+    def argument(self, r_i: Array, s_j: Array) -> Array:
+        """x."""
+        return r_i + self.sign * s_j
+
+    def value(self, x: Array) -> Array:
+        """e(x)."""
+        magnitude = jnp.where(x >= 0, x, -x)  # `jnp.abs` has slope 0 at 0
+        return self.constant + self.mix(x, magnitude)
+
+    def mix(self, even: Array, odd: Array) -> Array:
+        """linear even + absolute odd, without the work of a factor that is zero."""
+        return self.absolute * odd + (self.linear * even if self.linear else 0.0)
 
 
-def gat_logit(r_i: Array, s_j: Array) -> Array:
-    """GAT: leaky_relu with slope 0.2."""
-    return jax.nn.leaky_relu(r_i + s_j, 0.2)
+# OODGAT, eq. 2: 1 - |w_i - w_j|, for OOD scores w in [0, 1].
+OOD_LOGIT = EdgeLogit(sign=-1.0, constant=1.0, linear=0.0, absolute=-1.0, bounded=True)
+# GAT: leaky_relu(r_i + s_j) with slope 0.2.
+GAT_LOGIT = EdgeLogit(sign=1.0, constant=0.0, linear=0.6, absolute=0.4, bounded=False)
 
 
 class EdgeDropout(NamedTuple):
@@ -55,10 +76,10 @@ class EdgeDropout(NamedTuple):
     rate: Array | float
 
     def factors(self, edges: Array, heads: int) -> Array:
-        """keep_ij for edge numbers [M] -> [M, H], the same wherever they are asked."""
-        positions = edges.astype(jnp.uint32)[:, None] * heads
-        positions = positions + jnp.arange(heads, dtype=jnp.uint32)
-        return keep(self.key, positions, self.rate)
+        """keep_ij of all heads for the edges of these numbers, [E] -> [H, E]."""
+        size = edges.shape[0]
+        first = size * jnp.arange(heads, dtype=jnp.uint32)[:, None]
+        return keep(self.key, first + edges.astype(jnp.uint32), self.rate)
 
 
 def attend(
@@ -73,7 +94,7 @@ def attend(
 
     Args:
       graph: its pattern, or the lack of one, chooses the path.
-      edge_logit: elementwise function of (receiver number, sender number).
+      edge_logit: what an edge thinks of (receiver number, sender number).
       receiver: r [N, H].
       sender: s [N, H].
       h: what is aggregated, [N, H, D].
@@ -85,9 +106,13 @@ def attend(
     if graph.globals is None:
         return _attend_segment(graph, edge_logit, receiver, sender, h, dropout)
     pattern = graph.globals
-    # On a symmetric graph, with one number per node, e_ij = e_ji.
-    one_number = edge_logit is ood_logit and receiver is sender
-    mirrored = one_number and pattern.second is None
+    # On a symmetric graph, with the same numbers on both sides, x_ij = -x_ji.
+    mirrored = (
+        pattern.second is None
+        and edge_logit.sign == -1.0
+        and edge_logit.linear == 0.0
+        and receiver is sender
+    )
     return _attend_sparse(edge_logit, mirrored, pattern, receiver, sender, h, dropout)
 
 
@@ -104,10 +129,11 @@ def softmax(graph: jraph.GraphsTuple, logits: Array) -> Array:
 
 
 def _attend_segment(graph, edge_logit, receiver, sender, h, dropout):
-    logits = edge_logit(take(receiver, graph.receivers), take(sender, graph.senders))
-    alpha = softmax(graph, logits)
+    r_i, s_j = take(receiver, graph.receivers), take(sender, graph.senders)
+    x = edge_logit.argument(r_i, s_j)
+    alpha = softmax(graph, edge_logit.value(x))
     if dropout is not None:
-        alpha *= dropout.factors(jnp.arange(logits.shape[0]), logits.shape[1])
+        alpha *= dropout.factors(jnp.arange(alpha.shape[0]), alpha.shape[1]).T
     return graphs.sum_edges(graph, alpha[..., None] * take(h, graph.senders))
 
 
@@ -119,88 +145,77 @@ def _attend_sparse(edge_logit, mirrored, pattern, receiver, sender, h, dropout):
 
 def _sparse_forward(edge_logit, mirrored, pattern, receiver, sender, h, dropout):
     # alpha = weights / total; the division is left to the end, so that alpha itself
-    # is never made. The shift keeps exp in range, as the maximum does in a softmax.
-    shift = _row_maximum(edge_logit, pattern, receiver, sender)
-    edges = _Edges(pattern.rows, pattern.columns, jnp.arange(pattern.rows.shape[0]))
-    weights = _weights(edge_logit, edges, receiver, sender, shift)
-    total = sum_by(edges.rows, weights, receiver.shape[0])
+    # is never made.
+    signed = _signed_weights(edge_logit, pattern, receiver, sender)
+    total = _sum_by(pattern.rows, jnp.abs(signed), receiver.shape[0])
     h = jnp.swapaxes(h, 0, 1)  # [H, N, D]
-    kept = _heads_first(_dropped(weights, edges, dropout))
-    out = _products(pattern, kept, h) / total.T[..., None]
-    residuals = (pattern, receiver, sender, h, dropout, shift, total, kept, out)
+    kept = _dropped(signed, jnp.arange(signed.shape[1]), dropout)
+    out = _products(pattern, jnp.abs(kept), h) / total[..., None]
+    residuals = (pattern, h, dropout, signed, total, kept, out)
     return jnp.swapaxes(out, 0, 1), residuals
 
 
 def _sparse_backward(edge_logit, mirrored, residuals, g):
-    pattern, receiver, sender, h, dropout, shift, total, kept, out = residuals
-    g = jnp.swapaxes(g, 0, 1) / total.T[..., None]  # [H, N, D]
-    g_out = jnp.sum(g * out, -1).T  # [N, H]
+    pattern, h, dropout, signed, total, kept, out = residuals
+    nodes = total.shape[1]
+    g = jnp.swapaxes(g, 0, 1) / total[..., None]  # [H, N, D]
+    g_out = jnp.sum(g * out, -1)  # [H, N]
 
-    edges = _Edges(pattern.rows, pattern.columns, jnp.arange(pattern.rows.shape[0]))
-    r_slope, _ = _slopes(edge_logit, edges, receiver, sender)
-    weights = _weights(edge_logit, edges, receiver, sender, shift)
-    towards = _products(pattern, _heads_first(r_slope) * kept, h)
-    dr = jnp.sum(g * towards, -1).T
-    dr -= g_out * sum_by(edges.rows, r_slope * weights, receiver.shape[0])
+    mix = edge_logit.mix
+    towards = mix(total[..., None] * out, _products(pattern, kept, h))
+    sloped = mix(jnp.abs(signed), signed)
+    dr = jnp.sum(g * towards, -1) - g_out * _sum_by(pattern.rows, sloped, nodes)
 
-    # The column side is computed anew in column order from the nodes' numbers, which
-    # is cheaper than to permute values of edges.
-    edges = _Edges(pattern.rows_by_column, pattern.columns_by_column, pattern.by_column)
     if mirrored:
-        s_slope = r_slope  # edge ji now stands where ij stood
+        kept = _dropped(_mirror(edge_logit, signed), pattern.by_column, dropout)
     else:
-        _, s_slope = _slopes(edge_logit, edges, receiver, sender)
-        weights = _weights(edge_logit, edges, receiver, sender, shift)
-    kept = _dropped(weights, edges, dropout)
-    dh = _products_transposed(pattern, _heads_first(kept), g)
-    back = _products_transposed(pattern, _heads_first(s_slope * kept), g)
-    ds = jnp.sum(h * back, -1).T
-    ds -= sum_by(
-        edges.columns, s_slope * weights * take(g_out, edges.rows), sender.shape[0]
-    )
-    return None, dr, ds, jnp.swapaxes(dh, 0, 1), None
+        kept = _take(kept, pattern.by_column)
+    dh = _products_transposed(pattern, jnp.abs(kept), g)
+    back = mix(dh, _products_transposed(pattern, kept, g))
+    ds = jnp.sum(h * back, -1)
+    sloped *= _take(g_out, pattern.rows)
+    ds -= _sum_by(pattern.columns, sloped, nodes, is_sorted=False)
+    return None, dr.T, edge_logit.sign * ds.T, jnp.swapaxes(dh, 0, 1), None
 
 
 _attend_sparse.defvjp(_sparse_forward, _sparse_backward)
 
 
-class _Edges(NamedTuple):
-    """Edges in row or in column order."""
-
-    rows: Array  # [E] receivers
-    columns: Array  # [E] senders
-    numbers: Array  # [E] position in row order
-
-
-def _row_maximum(edge_logit, pattern, receiver, sender):
-    """max_j e_ij [N, H]; none is needed for OODGAT, whose logits are in [0, 1]."""
-    if edge_logit is ood_logit:
-        return None
-    logits = edge_logit(take(receiver, pattern.rows), take(sender, pattern.columns))
-    return jax.ops.segment_max(
-        logits, pattern.rows, receiver.shape[0], indices_are_sorted=True
-    )
+def _signed_weights(edge_logit, pattern, receiver, sender):
+    """exp(e_ij), over its maximum over j if need be, with the sign of x: [H, E]."""
+    r_i = _take(receiver.T, pattern.rows)
+    s_j = _take(sender.T, pattern.columns)
+    x = edge_logit.argument(r_i, s_j)
+    logits = edge_logit.value(x)
+    if not edge_logit.bounded:
+        largest = jax.ops.segment_max(
+            logits.T, pattern.rows, receiver.shape[0], indices_are_sorted=True
+        )
+        logits -= _take(largest.T, pattern.rows)
+    return jnp.where(x >= 0, 1.0, -1.0) * jnp.exp(logits)
 
 
-def _weights(edge_logit, edges, receiver, sender, shift):
-    """exp(e_ij - shift_i): [E, H]."""
-    logits = edge_logit(take(receiver, edges.rows), take(sender, edges.columns))
-    return jnp.exp(logits if shift is None else logits - take(shift, edges.rows))
+def _mirror(edge_logit, signed):
+    """Signed weights of edges ji where those of ij stand; x = 0 is positive in both."""
+    at_zero = jnp.exp(jnp.float32(edge_logit.constant))
+    return jnp.where(signed >= at_zero, signed, -signed)
 
 
-def _dropped(weights, edges, dropout):
-    """keep_ij exp(e_ij): [E, H]."""
+def _dropped(signed, edges, dropout):
+    """keep_ij times the signed weights of the edges of these numbers: [H, E]."""
     if dropout is None:
-        return weights
-    return weights * dropout.factors(edges.numbers, weights.shape[1])
+        return signed
+    return signed * dropout.factors(edges, signed.shape[0])
 
 
-def _slopes(edge_logit, edges, receiver, sender):
-    """de_ij/dr_i and de_ij/ds_j, [E, H] each."""
-    logits, pullback = jax.vjp(
-        edge_logit, take(receiver, edges.rows), take(sender, edges.columns)
-    )
-    return pullback(jnp.ones_like(logits))
+def _take(x, ids):
+    """x [H, N] -> [H, E]; head by head it is faster than along the second axis."""
+    return jnp.stack([take(values, ids) for values in x])
+
+
+def _sum_by(ids, values, size, is_sorted=True):
+    """[H, E] -> [H, N]; all heads at once are as fast as one."""
+    return sum_by(ids, values.T, size, is_sorted).T
 
 
 def _products(pattern, values, x):
@@ -227,8 +242,3 @@ def _block_product(values, columns, row_ptr, x):
 def _shifted(indices, heads, by):
     """Indices [M] of one head as those of all heads, [H * M]."""
     return (indices + by * jnp.arange(heads, dtype=jnp.int32)[:, None]).reshape(-1)
-
-
-def _heads_first(values):
-    """[E, H] -> [H, E]; as slices it is several times faster than as a transpose."""
-    return jnp.stack([values[:, head] for head in range(values.shape[1])])

@@ -41,7 +41,7 @@ def attend(
     """
     alpha = attention.softmax(graph, logits)
     if dropout is not None:
-        alpha *= dropout.factors(jnp.arange(logits.shape[0]), logits.shape[1])
+        alpha *= dropout.factors(jnp.arange(logits.shape[0]), logits.shape[1]).T
     return weighted_sum(graph, alpha, h)
 
 

@@ -37,7 +37,7 @@ class OODGATLayer(nn.Module):
         logits = jnp.einsum("nhd,hd->nh", h, query)
         w = jax.nn.sigmoid(logits)
         dropout = edge_dropout(self, rate)
-        out = attention.attend(graph, attention.ood_logit, w, w, h, dropout)
+        out = attention.attend(graph, attention.OOD_LOGIT, w, w, h, dropout)
         return out, (logits,)
 
 
@@ -57,7 +57,7 @@ class GATLayer(nn.Module):
         receiver = jnp.einsum("nhd,hd->nh", h, self.param("receiver", _glorot, shape))
         sender = jnp.einsum("nhd,hd->nh", h, self.param("sender", _glorot, shape))
         dropout = edge_dropout(self, rate)
-        edge_logit = attention.gat_logit
+        edge_logit = attention.GAT_LOGIT
         return attention.attend(graph, edge_logit, receiver, sender, h, dropout), ()
 
 

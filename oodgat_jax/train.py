@@ -48,6 +48,7 @@ class Schedule(NamedTuple):
 
 
 DEFAULT_SCHEDULE = Schedule()
+PACE = 5.0  # seconds; shorter calls to the devices get longer
 
 
 class Run(NamedTuple):
@@ -347,8 +348,12 @@ def _progress(queue: _Queue, results: dict, seen) -> Progress:
 
 
 def _pace(checks: int, seconds: float, schedule: Schedule) -> int:
-    """More checks per call while calls are short: about one progress line a second."""
-    return min(2 * checks, num_checks(schedule)) if seconds < 0.5 else checks
+    """More checks per call while calls are short: a progress line every few seconds.
+
+    A call has its memory mapped anew by the system, which costs as much as a step on
+    a large graph.
+    """
+    return min(2 * checks, num_checks(schedule)) if seconds < PACE else checks
 
 
 def use_cores(count: int | None = None) -> None:

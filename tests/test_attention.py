@@ -12,7 +12,7 @@ from random_graphs import CASES, dense_adjacency, random_edges
 
 from oodgat_jax import attention, graphs
 
-LOGITS = {"ood": attention.ood_logit, "gat": attention.gat_logit}
+LOGITS = {"ood": attention.OOD_LOGIT, "gat": attention.GAT_LOGIT}
 PATHS = ("sparse", "segment")
 DIRECTED = (9, *random_edges(9, 30, 0))
 UNDIRECTED = (9, *random_edges(9, 15, 1, directed=False))
@@ -40,8 +40,7 @@ def factors(dropout, adjacency, heads):
     dense = np.ones((*adjacency.shape, heads))
     if dropout is not None:
         rows, columns = np.nonzero(adjacency)
-        numbers = jnp.arange(len(rows))
-        dense[rows, columns] = dropout.factors(numbers, heads)
+        dense[rows, columns] = dropout.factors(jnp.arange(len(rows)), heads).T
     return dense
 
 
@@ -110,7 +109,7 @@ def test_directed_graph(name, heads, width):
     ("name", "same"), [("ood", True), ("ood", False), ("gat", False)]
 )
 def test_symmetric_graph(name, same):
-    """Its edges share work between both directions, OODGAT's most (r = s)."""
+    """Edges of both directions share their indices; OODGAT has r = s."""
     r, s, h, g = inputs(UNDIRECTED[0], heads=2, width=5)
     dropout = edge_dropout(0.6)
     adjacency = dense_adjacency(*UNDIRECTED)
@@ -119,6 +118,16 @@ def test_symmetric_graph(name, same):
     sparse, segment = on_both_paths(name, UNDIRECTED, r, s, h, g, dropout)
     assert_close(segment[0], expected)
     assert_close(sparse, segment)
+
+
+def test_nodes_of_equal_numbers():
+    """Where |x| has no slope both paths take the same one."""
+    _, _, h, g = inputs(UNDIRECTED[0], heads=2, width=5)
+    r = np.float32(np.arange(18).reshape(9, 2) % 3) / 4
+    dropout = edge_dropout(0.6)
+    for s in (None, r.copy()):
+        sparse, segment = on_both_paths("ood", UNDIRECTED, r, s, h, g, dropout)
+        assert_close(sparse, segment)
 
 
 def test_runs_at_once():

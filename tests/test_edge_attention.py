@@ -23,7 +23,7 @@ def plain(graph, query, h, dropout):
     logits = jnp.sum(query * jax.nn.leaky_relu(u, 0.2), -1)
     alpha = attention.softmax(graph, logits)
     if dropout is not None:
-        alpha *= dropout.factors(jnp.arange(len(alpha)), alpha.shape[1])
+        alpha *= dropout.factors(jnp.arange(len(alpha)), alpha.shape[1]).T
     return graphs.sum_edges(graph, alpha[..., None] * h[graph.senders])
 
 

@@ -51,7 +51,7 @@ def assert_paths_agree(dataset, edge_logit):
         assert error < 1e-5
 
 
-@pytest.mark.parametrize("edge_logit", [attention.ood_logit, attention.gat_logit])
+@pytest.mark.parametrize("edge_logit", [attention.OOD_LOGIT, attention.GAT_LOGIT])
 def test_paths_agree_on_digits(edge_logit):
     assert_paths_agree(datasets.load("digits"), edge_logit)
 
@@ -59,7 +59,7 @@ def test_paths_agree_on_digits(edge_logit):
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", AT_HAND)
 def test_paths_agree_on_real_graphs(name, data_dir):
-    assert_paths_agree(datasets.load(name, data_dir), attention.ood_logit)
+    assert_paths_agree(datasets.load(name, data_dir), attention.OOD_LOGIT)
 
 
 def test_a_whole_training_agrees_within_the_spread_of_seeds():
