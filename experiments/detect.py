@@ -26,8 +26,8 @@ from collections.abc import Sequence
 import numpy as np
 from absl import flags
 
-from experiments import app, progress, published, recipes, results, runs, tables
-from oodgat_jax import datasets
+from experiments import app, progress, published, results, runs, tables
+from oodgat_jax import datasets, recipes
 from oodgat_jax.detectors import DETECTORS
 from oodgat_jax.losses import REGULARIZERS
 from oodgat_jax.methods import METHODS, Method

@@ -27,14 +27,13 @@ from experiments import (
     app,
     end_to_end_table,
     progress,
-    recipes,
     results,
     runs,
     tables,
     tune,
 )
 from experiments.end_to_end_table import ROWS
-from oodgat_jax import datasets
+from oodgat_jax import datasets, recipes
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS

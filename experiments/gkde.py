@@ -26,8 +26,8 @@ import jax
 import numpy as np
 from absl import flags
 
-from experiments import app, gkde_table, progress, recipes, results, runs, tables
-from oodgat_jax import datasets, metrics, splits
+from experiments import app, gkde_table, progress, results, runs, tables
+from oodgat_jax import datasets, metrics, recipes, splits
 from oodgat_jax.types import Array, Dataset, InputError, Split
 
 FLAGS = flags.FLAGS

@@ -27,9 +27,9 @@ import jax
 import numpy as np
 from absl import flags
 
-from experiments import app, post_hoc_table, progress, recipes, results, runs, tables
+from experiments import app, post_hoc_table, progress, results, runs, tables
 from experiments.post_hoc_table import ROWS, Row
-from oodgat_jax import datasets, detectors, methods, metrics
+from oodgat_jax import datasets, detectors, methods, metrics, recipes
 from oodgat_jax.detectors import DETECTORS, FACTORIES, GRIDS, Settings
 from oodgat_jax.types import InputError
 

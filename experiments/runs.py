@@ -15,13 +15,12 @@ import jax.numpy as jnp
 import jraph
 import numpy as np
 
-from experiments import recipes, results
-from oodgat_jax import graphs, methods, metrics, splits, train
+from experiments import results
+from oodgat_jax import graphs, methods, metrics, recipes, splits, train
 from oodgat_jax.methods import METHODS, Method
 from oodgat_jax.types import Dataset, InputError, Split
 
 FIRST_SPLIT = 123  # the authors' first split seed; 1, 2, 3, ... follow
-NO_DROPOUT = {"input_dropout": 0.0, "dropout": 0.0, "attention_dropout": 0.0}
 
 _evaluate = jax.jit(jax.vmap(metrics.evaluate))
 
@@ -97,7 +96,7 @@ def run(
         methods.assemble(definition, module),
         graph,
         stacked,
-        _schedule(definition, recipe),
+        recipes.schedule(definition, recipe),
         progress=progress,
     )
     logits, scores = methods.score_all(
@@ -200,7 +199,7 @@ def _stack(
     model_seeds: Sequence[int],
 ) -> train.Run:
     """The runs, stacked; runs with the same seed start from the same parameters."""
-    hypers = [NO_DROPOUT | recipes.floats(setting) for setting in settings]
+    hypers = [recipes.leaves(setting) for setting in settings]
     keys = jax.vmap(jax.random.key)(jnp.array(model_seeds, jnp.uint32))
     return train.Run(
         key=keys[chosen[:, 2]],
@@ -215,12 +214,6 @@ def _stack(
 def _module(definition: Method, dataset: Dataset, recipe: recipes.Recipe) -> nn.Module:
     heads = recipe.get("heads", 1)
     return methods.model(definition, dataset.num_classes, recipe["hidden"], heads)
-
-
-def _schedule(definition: Method, recipe: recipes.Recipe) -> train.Schedule:
-    names = [name for name in train.Schedule._fields if name in recipe]
-    chosen = {name: recipe[name] for name in names}
-    return train.Schedule(**chosen, early_stop=definition.early_stop)
 
 
 def _measure(

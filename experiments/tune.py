@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 
 from absl import flags
 
-from experiments import app, progress, recipes, results, runs, tables
-from oodgat_jax import datasets
+from experiments import app, progress, results, runs, tables
+from oodgat_jax import datasets, recipes
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from experiments import benchmark
-from oodgat_jax import graphs
+from oodgat_jax import graphs, train
 from oodgat_jax.datasets import synthetic
 from oodgat_jax.types import InputError
 
@@ -76,3 +76,21 @@ def test_flops_of_a_step():
     features = 2 * 2 * 1000 * 16 * 16
     between = 3 * 2 * 1000 * 16 * 8
     assert flops == features + between + 4 * 2 * edges * 2 * (8 + 4)
+
+
+def test_watch_leaves_out_the_start_and_idle_devices(monkeypatch):
+    clock = iter([0.0, 100.0, 101.0, 103.0, 150.0])
+    monkeypatch.setattr(benchmark.time, "perf_counter", lambda: next(clock))
+    watch = benchmark.Watch(together=2, total=3)
+    for steps, finished in ((20, 0), (40, 0), (80, 2), (120, 3)):
+        watch(train.Progress(steps, finished, 0, 3, 1.0))
+    # 100 s were the start, and from 103 s on one run was alone.
+    assert watch.ms_per_step() == pytest.approx(1e3 * 3.0 / 60)
+
+
+def test_watch_takes_the_only_call_there_is(monkeypatch):
+    clock = iter([0.0, 2.0])
+    monkeypatch.setattr(benchmark.time, "perf_counter", lambda: next(clock))
+    watch = benchmark.Watch(together=2, total=2)
+    watch(train.Progress(40, 2, 0, 2, 1.0))
+    assert watch.ms_per_step() == pytest.approx(50.0)

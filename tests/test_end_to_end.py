@@ -3,7 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from experiments import end_to_end_table, recipes, results, runs, tune
+from experiments import end_to_end_table, results, runs, tune
+from oodgat_jax import recipes
 from oodgat_jax.types import InputError
 
 

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import recipes, runs
-from oodgat_jax import attention, datasets, graphs
+from experiments import runs
+from oodgat_jax import attention, datasets, graphs, recipes
 
 HEADS, WIDTH = 2, 8
 AT_HAND = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments import recipes
+from oodgat_jax import recipes
 from oodgat_jax.datasets import DATASETS
 from oodgat_jax.methods import METHODS
 from oodgat_jax.types import InputError

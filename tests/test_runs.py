@@ -5,8 +5,8 @@ import io
 import numpy as np
 import pytest
 
-from experiments import progress, recipes, results, runs
-from oodgat_jax import datasets, splits
+from experiments import progress, results, runs
+from oodgat_jax import datasets, recipes, splits
 from oodgat_jax.train import Progress
 from oodgat_jax.types import InputError
 

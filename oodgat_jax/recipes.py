@@ -19,7 +19,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from oodgat_jax.datasets import DATASETS
-from oodgat_jax.methods import METHODS
+from oodgat_jax.methods import METHODS, Method
+from oodgat_jax.train import Schedule
 from oodgat_jax.types import InputError
 
 Recipe = dict[str, float | int]
@@ -95,7 +96,7 @@ _METHODS: Mapping[str, Recipe] = {
 
 
 def recipe(
-    dataset: str,
+    dataset: str | None,
     method: str,
     *,
     terms: Sequence[str] | None = None,
@@ -104,12 +105,13 @@ def recipe(
     """The hyper-parameters of a method on a data set.
 
     Args:
-      dataset: a key of DATASETS.
+      dataset: a key of DATASETS, or None for a graph of one's own.
       method: a key of METHODS.
       terms: regularisers, if they are not the method's own.
       citation: for the citation protocol.
     """
-    _known("data set", dataset, DATASETS)
+    if dataset is not None:
+        _known("data set", dataset, DATASETS)
     _known("method", method, METHODS)
     backbone = METHODS[method].backbone
     terms = METHODS[method].terms if terms is None else terms
@@ -138,7 +140,19 @@ def floats(recipe: Mapping[str, float | int]) -> dict[str, float]:
     return {name: value for name, value in recipe.items() if isinstance(value, float)}
 
 
-def _weights(dataset: str, terms: Sequence[str], citation: bool) -> Recipe:
+def leaves(recipe: Recipe) -> dict[str, float]:
+    """Its floats, and a rate of zero for every dropout that the method lacks."""
+    return dict.fromkeys(_RATES, 0.0) | floats(recipe)
+
+
+def schedule(method: Method, recipe: Recipe) -> Schedule:
+    """When to validate and to stop."""
+    names = [name for name in Schedule._fields if name in recipe]
+    chosen = {name: recipe[name] for name in names}
+    return Schedule(**chosen, early_stop=method.early_stop)
+
+
+def _weights(dataset: str | None, terms: Sequence[str], citation: bool) -> Recipe:
     """Weights of the given regularisers, and the threshold if there are any."""
     known = _WEIGHTS | _OODGAT.get(dataset, {})
     if citation:
