@@ -92,6 +92,7 @@ def run(
     main: Callable[[], int | None],
     shared: Sequence[str] = (),
     own: Definitions | None = None,
+    text: str | None = None,
 ) -> None:
     """Runs a binary's `main`, whose return value is the exit code, and exits.
 
@@ -99,7 +100,9 @@ def run(
       main: reads its flags from `absl.flags.FLAGS`.
       shared: names of the SHARED flags that it has.
       own: further flags, which no other binary need have.
+      text: what --help says first; the docstring of the main module by default.
     """
+    text = text or sys.modules["__main__"].__doc__ or ""
     definitions = {name: SHARED[name] for name in shared} | dict(own or {})
     for name, (define, default, meaning, more) in definitions.items():
         define(name, default=default, help=meaning, **more)
@@ -115,7 +118,7 @@ def run(
             return _complain("\nInterrupted: stopped before the end.", INTERRUPTED)
 
     sys.stdout.reconfigure(errors="replace")  # a terminal may lack the sign ±
-    app.run(guarded, flags_parser=lambda argv: _parse(argv, list(definitions)))
+    app.run(guarded, flags_parser=lambda argv: _parse(argv, list(definitions), text))
 
 
 def out_folder(name: str) -> pathlib.Path:
@@ -132,9 +135,9 @@ def out_folder(name: str) -> pathlib.Path:
         ) from error
 
 
-def _parse(argv: Sequence[str], names: Sequence[str]) -> Sequence[str]:
+def _parse(argv: Sequence[str], names: Sequence[str], text: str) -> Sequence[str]:
     if any(argument in HELP for argument in argv[1:]):
-        print(_help(names))
+        print(_help(names, text))
         sys.exit(0)
     try:
         return flags.FLAGS(argv)
@@ -151,9 +154,9 @@ def _sentence(error: flags.Error) -> str:
     return f"{flag} is wrong ({reason.rstrip('.')}): see --help."
 
 
-def _help(names: Sequence[str]) -> str:
-    """The binary's docstring, then its flags with defaults and meanings."""
-    lines = [(sys.modules["__main__"].__doc__ or "").strip(), "", "Flags:"]
+def _help(names: Sequence[str], text: str) -> str:
+    """What the binary is for, then its flags with defaults and meanings."""
+    lines = [text.strip(), "", "Flags:"]
     for flag in (flags.FLAGS[name] for name in names):
         lines.append(f"  --{flag.name} (default: {flag.default or 'none'})")
         lines.append(_FILL.fill(flag.help))

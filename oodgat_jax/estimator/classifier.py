@@ -1,0 +1,326 @@
+"""OODGATClassifier: a graph with some labels in, classes and unknown nodes out."""
+
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jraph
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from oodgat_jax import graphs, methods, recipes, splits, train
+from oodgat_jax.estimator import inputs, saved
+from oodgat_jax.estimator.inputs import UNKNOWN
+from oodgat_jax.estimator.thresholds import THRESHOLDS, least_unknown
+from oodgat_jax.methods import METHODS
+from oodgat_jax.types import InputError, Split
+
+
+class Answer(NamedTuple):
+    """What the members say of every node."""
+
+    probabilities: np.ndarray  # [N, C] of the known classes, mean of the members
+    score: np.ndarray  # [N] mean of the members, higher = more likely unknown
+    spread: np.ndarray  # [N] standard deviation of the score between the members
+
+
+class Report(NamedTuple):
+    """What the fit says of itself; shares are of nodes, without any OOD label."""
+
+    held_out: int  # known nodes kept from training
+    accuracy: float  # of the class, among them
+    kept: float  # share of them at or below the threshold
+    unlabelled: int
+    called_unknown: float  # share of them above the threshold
+    least_unknown: float  # share of them that is unknown at the least
+    failed_members: int  # whose loss stopped being finite; left out
+
+
+class OODGATClassifier(BaseEstimator):
+    """Finds nodes of unknown classes, and the class of the others.
+
+    No OOD label is needed. Some labelled nodes are held out; training keeps the step
+    with the best accuracy on them plus the AUROC of their scores against those of the
+    unlabelled nodes. The latter is u A + (1 - u) / 2, where A is the AUROC against the
+    unknown nodes alone, which nobody has labelled, and u their share: both are largest
+    at the same step.
+
+    Args:
+      method: a key of `methods.METHODS`: oodgat, gat, gcn, ...
+      members: networks trained at once from different seeds, and averaged.
+      settings: hyper-parameters by name, over those of `recipes.recipe(None, method)`.
+      threshold: a key of `thresholds.THRESHOLDS`, or a number.
+      keep: share of known nodes that the threshold 'quantile' keeps.
+      held_out: share of every class's labelled nodes to hold out.
+      directed: whether an edge carries information in its direction alone.
+      random_state: seed of what is held out and of the members.
+    """
+
+    def __init__(
+        self,
+        method: str = "oodgat",
+        members: int = 4,
+        settings: Mapping[str, float] | None = None,
+        threshold: str | float = "quantile",
+        keep: float = 0.95,
+        held_out: float = 1 / 3,
+        directed: bool = False,
+        random_state: int = 0,
+    ):
+        self.method = method
+        self.members = members
+        self.settings = settings
+        self.threshold = threshold
+        self.keep = keep
+        self.held_out = held_out
+        self.directed = directed
+        self.random_state = random_state
+
+    def fit(
+        self,
+        features: Any,
+        edges: Any,
+        labels: Any,
+        *,
+        validation: Any = None,
+        progress: Callable[[train.Progress], None] | None = None,
+    ) -> "OODGATClassifier":
+        """Trains the members and chooses the threshold.
+
+        Args:
+          features: [N, F], dense or scipy sparse.
+          edges: pairs [E, 2], a scipy sparse matrix [N, N] or a networkx graph.
+          labels: one per node, of any kind; -1 where there is none.
+          validation: [N] bool, labelled nodes to hold out; drawn by default.
+          progress: see `train.train`.
+        """
+        recipe = self._checked()
+        graph = self._graph(features, edges)
+        num_nodes = graphs.num_nodes(graph)
+        classes, codes = inputs.labels(labels, num_nodes)
+        held_out = self._held_out(codes, validation)
+        split = _split(codes, held_out, len(classes))
+        states = self._train(graph, split, recipe, len(classes), progress)
+        whole = np.flatnonzero(states.failed_at < 0)
+        if not whole.size:
+            raise InputError(
+                f"The loss of every member stopped being finite by step "
+                f"{int(states.failed_at.max())}: choose a smaller lr in settings."
+            )
+        self.classes_ = np.array(classes)
+        self.n_features_in_ = graph.nodes.shape[1]
+        self.recipe_ = recipe
+        self.parameters_ = jax.tree.map(lambda leaf: leaf[whole], states.best)
+        self._fitted = self._answer(graph)
+        self.threshold_ = self._threshold(held_out, codes < 0)
+        self.report_ = self._report(codes, held_out, len(states.step) - len(whole))
+        return self
+
+    def answer(self, features: Any = None, edges: Any = None) -> Answer:
+        """Everything about the fitted graph, or about another one.
+
+        The other graph may be the same one grown, or any with the same features.
+        """
+        self._check_fitted()
+        if features is None and edges is None:
+            if self._fitted is None:
+                raise InputError(
+                    "A loaded model does not hold the graph it was fitted to: give "
+                    "features and edges."
+                )
+            return self._fitted
+        if features is None or edges is None:
+            raise InputError(
+                "Features and edges belong together: give both, edges=[] for none."
+            )
+        graph = self._graph(features, edges)
+        width = graph.nodes.shape[1]
+        if width != self.n_features_in_:
+            raise InputError(
+                f"The model was fitted to {self.n_features_in_} features, but these "
+                f"have {width}: give the same columns in the same order."
+            )
+        return self._answer(graph)
+
+    def predict(self, features: Any = None, edges: Any = None) -> np.ndarray:
+        """The class of every node, or -1 for unknown: [N]."""
+        return self.decide(self.answer(features, edges))
+
+    def predict_proba(self, features: Any = None, edges: Any = None) -> np.ndarray:
+        """Probabilities of `classes_`, if the node is of one of them: [N, C]."""
+        return self.answer(features, edges).probabilities
+
+    def ood_score(self, features: Any = None, edges: Any = None) -> np.ndarray:
+        """Higher = more likely of no known class: [N]."""
+        return self.answer(features, edges).score
+
+    def ood_spread(self, features: Any = None, edges: Any = None) -> np.ndarray:
+        """How much the members differ in the score: [N]."""
+        return self.answer(features, edges).spread
+
+    def decide(self, answer: Answer) -> np.ndarray:
+        """Classes, or -1 for unknown, from an answer: [N]."""
+        known = self.classes_[answer.probabilities.argmax(1)]
+        if not np.issubdtype(known.dtype, np.number):
+            known = known.astype(object)
+        elif np.issubdtype(known.dtype, np.unsignedinteger):
+            known = known.astype(np.int64)
+        known[answer.score > self.threshold_] = UNKNOWN
+        return known
+
+    def save(self, folder: str | pathlib.Path) -> None:
+        """Writes the model to a folder, whole or not at all."""
+        self._check_fitted()
+        model = saved.Model(
+            parameters=self.parameters_,
+            arguments=self.get_params(),
+            recipe=self.recipe_,
+            classes=self.classes_.tolist(),
+            num_features=int(self.n_features_in_),
+            threshold=float(self.threshold_),
+            report=self.report_._asdict(),
+        )
+        saved.save(pathlib.Path(folder), model)
+
+    @classmethod
+    def load(cls, folder: str | pathlib.Path) -> "OODGATClassifier":
+        """The model that `save` wrote, checked; it predicts for given graphs."""
+        model = saved.load(pathlib.Path(folder))
+        loaded = cls(**model.arguments)
+        loaded.classes_ = np.array(model.classes)
+        loaded.n_features_in_ = model.num_features
+        loaded.recipe_ = model.recipe
+        loaded.parameters_ = model.parameters
+        loaded.threshold_ = model.threshold
+        loaded.report_ = Report(**model.report)
+        loaded._fitted = None
+        return loaded
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "parameters_")
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError("Call fit first, or load a saved model.")
+
+    def _checked(self) -> recipes.Recipe:
+        """The recipe, after a look at every argument."""
+        if not isinstance(self.members, int) or self.members < 1:
+            raise InputError(f"members must be at least 1, not {self.members}.")
+        for name in ("keep", "held_out"):
+            value = getattr(self, name)
+            if not 0.0 < value < 1.0:
+                raise InputError(f"{name} must be between 0 and 1, not {value}.")
+        named = isinstance(self.threshold, str)
+        if named and self.threshold not in THRESHOLDS:
+            raise InputError(
+                f"There is no threshold '{self.threshold}': choose "
+                f"{', '.join(THRESHOLDS)} or a number."
+            )
+        settings = [f"{name}={value}" for name, value in (self.settings or {}).items()]
+        return recipes.override(recipes.recipe(None, self.method), settings)
+
+    def _graph(self, features: Any, edges: Any) -> jraph.GraphsTuple:
+        matrix = inputs.features(features)
+        pairs = inputs.edges(edges, matrix.shape[0], self.directed)
+        return graphs.from_edges(matrix, *pairs)
+
+    def _held_out(self, codes: np.ndarray, validation: Any) -> np.ndarray:
+        """[N] bool."""
+        if validation is not None:
+            return _checked_validation(np.asarray(validation), codes)
+        rng = np.random.default_rng(self.random_state)
+        held_out = np.zeros(len(codes), bool)
+        for code in range(codes.max() + 1):
+            nodes = rng.permutation(np.flatnonzero(codes == code))
+            count = np.clip(round(self.held_out * len(nodes)), 1, len(nodes) - 1)
+            held_out[nodes[:count]] = True
+        return held_out
+
+    def _train(self, graph, split, recipe, num_classes, progress) -> train.State:
+        method = METHODS[self.method]
+        module = _module(self.method, recipe, num_classes)
+        runs = train.Run(
+            key=jax.random.split(jax.random.key(self.random_state), self.members),
+            split=splits.stack([split] * self.members),
+            hyper={
+                name: np.full(self.members, value, np.float32)
+                for name, value in recipes.leaves(recipe).items()
+            },
+        )
+        runs = methods.prepare(method, module, graph, runs)
+        task = methods.assemble(method, module)
+        schedule = recipes.schedule(method, recipe)
+        return train.train(task, graph, runs, schedule, progress=progress)
+
+    def _answer(self, graph: jraph.GraphsTuple) -> Answer:
+        name = METHODS[self.method].validated_by
+        module = _module(self.method, self.recipe_, len(self.classes_))
+        members = len(jax.tree.leaves(self.parameters_)[0])
+        nobody = _split(
+            np.full(graphs.num_nodes(graph), UNKNOWN),
+            np.zeros(graphs.num_nodes(graph), bool),
+            len(self.classes_),
+        )
+        logits, scores = methods.score_all(
+            module, self.parameters_, graph, splits.stack([nobody] * members), [name]
+        )
+        return Answer(
+            probabilities=np.asarray(jax.nn.softmax(logits, -1).mean(0)),
+            score=np.asarray(jnp.mean(scores[name], 0)),
+            spread=np.asarray(jnp.std(scores[name], 0)),
+        )
+
+    def _threshold(self, held_out: np.ndarray, unlabelled: np.ndarray) -> float:
+        if not isinstance(self.threshold, str):
+            return float(self.threshold)
+        score = self._fitted.score
+        choose = THRESHOLDS[self.threshold]
+        return choose(score[held_out], score[unlabelled], self.keep)
+
+    def _report(self, codes: np.ndarray, held_out: np.ndarray, failed: int) -> Report:
+        best = self._fitted.probabilities.argmax(1)
+        above = self._fitted.score > self.threshold_
+        lost, called = above[held_out].mean(), above[codes < 0].mean()
+        return Report(
+            held_out=int(held_out.sum()),
+            accuracy=float((best == codes)[held_out].mean()),
+            kept=float(1.0 - lost),
+            unlabelled=int((codes < 0).sum()),
+            called_unknown=float(called),
+            least_unknown=least_unknown(float(called), float(lost)),
+            failed_members=failed,
+        )
+
+
+def _module(method: str, recipe: recipes.Recipe, num_classes: int):
+    heads = recipe.get("heads", 1)
+    return methods.model(METHODS[method], num_classes, recipe["hidden"], heads)
+
+
+def _split(codes: np.ndarray, held_out: np.ndarray, num_classes: int) -> Split:
+    """Unlabelled nodes stand for the unknown ones, in validation alone."""
+    unlabelled = codes < 0
+    return Split(
+        labels=np.where(unlabelled, num_classes, codes).astype(np.int32),
+        is_ood=unlabelled,
+        train=~unlabelled & ~held_out,
+        val=unlabelled | held_out,
+        test=np.zeros(len(codes), bool),
+    )
+
+
+def _checked_validation(mask: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    if mask.shape != codes.shape or mask.dtype != bool:
+        raise InputError(
+            f"validation must be {len(codes)} booleans, one per node, not "
+            f"{mask.dtype} of shape {mask.shape}."
+        )
+    if (mask & (codes < 0)).any() or not mask.any():
+        raise InputError("validation must name labelled nodes, at least one.")
+    if len(np.unique(codes[~mask & (codes >= 0)])) < codes.max() + 1:
+        raise InputError("validation must leave a labelled node of every class.")
+    return mask
