@@ -164,7 +164,9 @@ def write(
                     ids=np.array(nodes.ids),
                     prediction=predictions.astype(str),
                     classes=model.classes_.astype(str),
-                    **answer._asdict(),
+                    score=answer.score,
+                    spread=answer.spread,
+                    probabilities=answer.probabilities,
                 )
         else:
             header, rows = _table(nodes, model, answer, predictions)

@@ -13,18 +13,32 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 
-from absl import app, flags
+from absl import flags
 
-from experiments import gkde_table, post_hoc_table, published, results, tables
+from experiments import (
+    app,
+    gkde_table,
+    no_ood_labels_table,
+    post_hoc_table,
+    published,
+    results,
+    tables,
+)
 from oodgat_jax.types import InputError
 
 ROOT = pathlib.Path(__file__).parent.parent
 
-_CHECK = flags.DEFINE_bool("check", False, "Only say whether the README is stale.")
-_README = flags.DEFINE_string("readme", str(ROOT / "README.md"), "File to rewrite.")
-_RECORDS = flags.DEFINE_string(
-    "records_dir", str(ROOT / "experiments" / "records"), "Folder of the *.jsonl files."
-)
+FLAGS = flags.FLAGS
+OWN: app.Definitions = {
+    "check": (flags.DEFINE_bool, False, "Only say whether the README is stale.", {}),
+    "readme": (flags.DEFINE_string, str(ROOT / "README.md"), "File to rewrite.", {}),
+    "records_dir": (
+        flags.DEFINE_string,
+        str(ROOT / "experiments" / "records"),
+        "Folder of the *.jsonl files.",
+        {},
+    ),
+}
 
 MARK = re.compile(r"<!-- (?:begin|end) generated: (\S+) -->")
 BLOCK = re.compile(
@@ -92,8 +106,15 @@ def gkde(folder: pathlib.Path) -> str:
     return gkde_table.markdown(results.read(folder / "gkde.jsonl"))
 
 
+def no_ood_labels(folder: pathlib.Path) -> str:
+    """The classifier's choices without OOD labels beside those with them."""
+    records = results.read(folder / "no_ood_labels.jsonl")
+    return no_ood_labels_table.markdown(records, results.read(folder / "oodgat.jsonl"))
+
+
 TABLES: dict[str, Callable[[pathlib.Path], str]] = {
     "gkde": gkde,
+    "no_ood_labels": no_ood_labels,
     "oodgat": oodgat,
     "post_hoc": post_hoc,
 }
@@ -129,18 +150,14 @@ def run(readme: pathlib.Path, folder: pathlib.Path, check: bool) -> bool:
     return new == old
 
 
-def main(argv: Sequence[str]) -> None:
+def main() -> int | None:
     """Reads the flags; a stale README under --check exits with 1."""
-    if len(argv) > 1:
-        raise app.UsageError(f"Unknown argument {argv[1]!r}.")
-    readme, folder = pathlib.Path(_README.value), pathlib.Path(_RECORDS.value)
-    try:
-        fresh = run(readme, folder, _CHECK.value)
-    except InputError as error:
-        sys.exit(str(error))
-    if _CHECK.value and not fresh:
-        sys.exit(f"{readme} is stale: run python -m experiments.readme.")
+    readme, folder = pathlib.Path(FLAGS.readme), pathlib.Path(FLAGS.records_dir)
+    if run(readme, folder, FLAGS.check) or not FLAGS.check:
+        return None
+    print(f"{readme} is stale: run python -m experiments.readme.", file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":
-    app.run(main)
+    app.run(main, own=OWN)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import jraph
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -23,8 +22,17 @@ class Answer(NamedTuple):
     """What the members say of every node."""
 
     probabilities: np.ndarray  # [N, C] of the known classes, mean of the members
-    score: np.ndarray  # [N] mean of the members, higher = more likely unknown
-    spread: np.ndarray  # [N] standard deviation of the score between the members
+    member_scores: np.ndarray  # [M, N], higher = more likely unknown
+
+    @property
+    def score(self) -> np.ndarray:
+        """Mean of the members: [N]."""
+        return self.member_scores.mean(0)
+
+    @property
+    def spread(self) -> np.ndarray:
+        """Standard deviation of the score between the members: [N]."""
+        return self.member_scores.std(0)
 
 
 class Report(NamedTuple):
@@ -270,8 +278,7 @@ class OODGATClassifier(BaseEstimator):
         )
         return Answer(
             probabilities=np.asarray(jax.nn.softmax(logits, -1).mean(0)),
-            score=np.asarray(jnp.mean(scores[name], 0)),
-            spread=np.asarray(jnp.std(scores[name], 0)),
+            member_scores=np.asarray(scores[name]),
         )
 
     def _threshold(self, held_out: np.ndarray, unlabelled: np.ndarray) -> float:

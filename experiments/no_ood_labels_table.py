@@ -1,0 +1,64 @@
+"""Decisions without OOD labels: the table and its note."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from experiments import published, results, tables
+
+COLUMNS = {
+    "auroc_member": "AUROC",
+    "auroc": "AUROC, ensemble",
+    "f1_oracle": "F1, oracle",
+    "f1_quantile": "F1, quantile",
+    "kept_quantile": "known kept",
+    "found_quantile": "unknown found",
+    "f1_mixture": "F1, mixture",
+    "kept_mixture": "known kept",
+    "found_mixture": "unknown found",
+}
+NOTE = (
+    "Percent, mean ± standard deviation over {splits} splits, {members} members each. "
+    "The first column is the AUROC of `experiments.detect` with the same splits, whose "
+    "step is chosen with labelled OOD nodes; the second that of single members whose "
+    "step is chosen without, the third that of their mean. Joint F1 and shares of test "
+    "nodes are at a threshold: the best for the test nodes (oracle), the score that "
+    "95 % of held-out known nodes do not exceed (quantile), and where two normal "
+    "distributions fitted to the unlabelled scores are even (mixture)."
+)
+
+
+def text(records: Sequence[results.Record], labelled: Sequence[results.Record]) -> str:
+    """The table as aligned text, and its note."""
+    return f"{tables.as_text(_draw(records, labelled))}\n{_note(records)}"
+
+
+def markdown(
+    records: Sequence[results.Record], labelled: Sequence[results.Record]
+) -> str:
+    """The table and its note for a page."""
+    return f"{tables.as_markdown(_draw(records, labelled))}\n{_note(records)}\n"
+
+
+def _draw(records, labelled) -> tables.Table:
+    names = [record["dataset"] for record in records]
+    ordered = [name for name in published.datasets() if name in names]
+    rows = []
+    for dataset in dict.fromkeys([*ordered, *names]):
+        record = results.latest(records, dataset=dataset)
+        where = {"method": record["method"], "detector": record["detector"]}
+        beside = results.latest(labelled, dataset=dataset, **where)
+        first = tables.result(beside["metrics"]["auroc"]) if beside else ""
+        cells = [_cell(record["metrics"][name]) for name in COLUMNS]
+        rows.append([dataset, first, *cells])
+    return tables.Table(["Data set", "AUROC, OOD labels", *COLUMNS.values()], rows)
+
+
+def _cell(values: Sequence[float]) -> tables.Cell | str:
+    whole = [value for value in values if not np.isnan(value)]
+    return tables.result(whole) if whole else "none"
+
+
+def _note(records: Sequence[results.Record]) -> str:
+    record = records[-1]
+    return NOTE.format(splits=len(record["split_seeds"]), members=record["members"])
