@@ -1,6 +1,10 @@
 """The command oodgat: tables in, predictions out, one sentence for every mistake."""
 
 import csv
+import importlib.metadata
+import pathlib
+import re
+import shlex
 import subprocess
 import sys
 
@@ -209,3 +213,45 @@ def test_help_describes_the_format():
     assert ran.returncode == 0
     assert "nodes.csv has a row per node" in ran.stdout
     assert "--label_column" in ran.stdout
+
+
+TUTORIAL = pathlib.Path(__file__).parent.parent / "docs" / "own_graph.md"
+
+
+def test_the_tutorial_runs(tmp_path, monkeypatch):
+    """Its Python and its commands, in order, with fewer steps."""
+    text = TUTORIAL.read_text(encoding="utf-8")
+    parts = re.findall(
+        r"<!-- run -->\n```python\n(.*?)```|```\n(oodgat .*?)\n```", text, re.DOTALL
+    )
+    assert len(parts) == 4
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    for code, command in parts:
+        if code:
+            fewer = code.replace("members=2,", 'members=2, settings={"max_steps": 21},')
+            exec(fewer, names)
+        else:
+            flags = shlex.split(command)[1:]
+            more = () if "--model=model" in flags else QUICK
+            ran = oodgat(tmp_path, *flags, *more)
+            assert ran.returncode == 0, ran.stderr
+    first, again = (tmp_path / name for name in ("predictions.csv", "again.csv"))
+    assert first.read_text() == again.read_text()
+    assert names["model"].report_.unlabelled == (~names["labelled"]).sum()
+
+
+def test_the_command_is_installed():
+    entry = importlib.metadata.entry_points(group="console_scripts", name="oodgat")
+    assert [point.value for point in entry] == ["experiments.own_graph:console"]
+
+
+def test_a_large_table_is_read_whole(tmp_path):
+    draw = np.random.default_rng(0)
+    pairs = draw.integers(5_000, size=(200_000, 2))
+    lines = "\n".join(f"n{a},n{b}" for a, b in pairs)
+    (tmp_path / "edges.csv").write_text(f"source,target\n{lines}\n")
+    ids = [f"n{node}" for node in range(5_000)]
+    np.testing.assert_array_equal(
+        node_files.read_edges(tmp_path / "edges.csv", ids), pairs
+    )
