@@ -22,6 +22,8 @@ from oodgat_jax.types import InputError
 
 HELP = ("--help", "-help", "-h", "--helpshort", "--helpfull")
 WRONG_INPUT, INTERRUPTED = 2, 130
+STOPPED = "\nInterrupted: stopped before the end."
+GOES_ON = " The same command goes on with what is not yet recorded."
 
 _FILL = textwrap.TextWrapper(
     width=80,
@@ -93,6 +95,7 @@ def run(
     shared: Sequence[str] = (),
     own: Definitions | None = None,
     text: str | None = None,
+    goes_on: bool = False,
 ) -> None:
     """Runs a binary's `main`, whose return value is the exit code, and exits.
 
@@ -101,6 +104,7 @@ def run(
       shared: names of the SHARED flags that it has.
       own: further flags, which no other binary need have.
       text: what --help says first; the docstring of the main module by default.
+      goes_on: whether the same command, started again, skips what it has finished.
     """
     text = text or sys.modules["__main__"].__doc__ or ""
     definitions = {name: SHARED[name] for name in shared} | dict(own or {})
@@ -115,7 +119,7 @@ def run(
         except InputError as error:
             return _complain(str(error), WRONG_INPUT)
         except KeyboardInterrupt:
-            return _complain("\nInterrupted: stopped before the end.", INTERRUPTED)
+            return _complain(STOPPED + (GOES_ON if goes_on else ""), INTERRUPTED)
 
     sys.stdout.reconfigure(errors="replace")  # a terminal may lack the sign ±
     app.run(guarded, flags_parser=lambda argv: _parse(argv, list(definitions), text))

@@ -76,8 +76,7 @@ def main() -> int | None:
     records = runs.records(outcome)
     arrays = folder / f"{outcome.dataset}-{outcome.method}.npz"
     save(arrays, outcome)
-    for record in records:
-        results.append(log, record)
+    results.append(log, *records)
     print(report(outcome, records), f"Written: {log}, {arrays}", sep="\n")
     for sentence in runs.failures(outcome):
         print(sentence, file=sys.stderr)

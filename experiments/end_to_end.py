@@ -52,20 +52,14 @@ OWN: app.Definitions = {
 FILE = "end_to_end.jsonl"
 
 
-def main() -> int | None:
+def main() -> None:
     """Checks all input, trains what is missing, draws."""
     folder = app.out_folder(FLAGS.out)
     log = folder / FILE
     known = results.read(log) if log.exists() or FLAGS.from_records else []
     if not FLAGS.from_records:
         chosen = plan(FLAGS.datasets, FLAGS.methods, FLAGS.set, FLAGS.tuned)
-        try:
-            _train(log, known, chosen)
-        except KeyboardInterrupt:
-            print(
-                f"\nInterrupted: the same command goes on from {log}.", file=sys.stderr
-            )
-            return app.INTERRUPTED
+        _train(log, known, chosen)
     records = results.read(log)
     names = end_to_end_table.known(records) if FLAGS.from_records else FLAGS.datasets
     for name in names:
@@ -74,7 +68,6 @@ def main() -> int | None:
     print(end_to_end_table.note(records))
     for path in write(folder, records):
         print(f"Written: {path}")
-    return None
 
 
 def plan(
@@ -142,8 +135,7 @@ def _train(
             )
         for sentence in runs.failures(outcome):
             print(sentence, file=sys.stderr)
-        for record in runs.records(outcome):
-            results.append(log, record)
+        results.append(log, *runs.records(outcome))
 
 
 def _check_settings(
@@ -158,4 +150,4 @@ def _check_settings(
 
 
 if __name__ == "__main__":
-    app.run(main, SHARED, OWN)
+    app.run(main, SHARED, OWN, goes_on=True)

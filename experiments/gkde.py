@@ -180,8 +180,8 @@ def _run(
         )
     for sentence in runs.failures(outcome):
         print(sentence, file=sys.stderr)
-    for record in runs.records(outcome):
-        results.append(log, record | {"protocol": "citation"})
+    marked = [record | {"protocol": "citation"} for record in runs.records(outcome)]
+    results.append(log, *marked)
     return len(outcome.failed) == len(outcome.setting)
 
 
@@ -214,4 +214,4 @@ def _check(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main, SHARED, OWN)
+    app.run(main, SHARED, OWN, goes_on=True)

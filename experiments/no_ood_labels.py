@@ -151,4 +151,4 @@ def _recorded(records, dataset: str, recipe: recipes.Recipe) -> bool:
 
 
 if __name__ == "__main__":
-    app.run(main, SHARED, OWN)
+    app.run(main, SHARED, OWN, goes_on=True)

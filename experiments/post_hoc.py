@@ -13,7 +13,8 @@ how the paper tunes and is called oracle. Writes to the folder --out:
                                selection: fixed, validation or oracle)
   post_hoc.md, post_hoc.tex    the table of all data sets recorded there
 
-Exit code 2: the input was wrong; 1: every run failed.
+What is recorded there with the same settings is not measured again, so that the same
+command goes on where it stopped. Exit code 2: the input was wrong; 1: every run failed.
 """
 
 import functools
@@ -21,7 +22,7 @@ import itertools
 import pathlib
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import jax
 import numpy as np
@@ -58,11 +59,11 @@ def main() -> int | None:
     folder = app.out_folder(FLAGS.out)
     rows = choose(FLAGS.detectors)
     chosen = plan(FLAGS.datasets, rows, FLAGS.set)
-    if (folder / FILE).exists() or FLAGS.from_records:
-        results.read(folder / FILE)  # a damaged file is better found before training
+    log = folder / FILE
+    known = results.read(log) if log.exists() or FLAGS.from_records else []
     work = [] if FLAGS.from_records else chosen
-    failed = [_run(folder, rows, *each) for each in work]
-    records = results.read(folder / FILE)
+    failed = [_run(log, missing(known, rows, *each), *each) for each in work]
+    records = results.read(log)
     names = post_hoc_table.known(records) if FLAGS.from_records else FLAGS.datasets
     print(tables.as_text(post_hoc_table.draw(records, names)))
     print(post_hoc_table.note(records))
@@ -104,20 +105,40 @@ def plan(
     return chosen
 
 
-def measure(outcome: runs.Outcome, rows: Sequence[Row]) -> Iterator[results.Record]:
-    """The records of a method's rows, each detector tuned and scored on all runs."""
-    for row in rows:
-        began = time.perf_counter()
-        scored = {}  # validation and oracle are often the same settings
-        for selection, settings in select(outcome, row).items():
-            if repr(settings) not in scored:
-                scored[repr(settings)] = _scored(outcome, row, settings)
-            (record,) = runs.records(scored[repr(settings)])
-            yield record | {
+def missing(
+    known: Sequence[results.Record],
+    rows: Sequence[Row],
+    name: str,
+    method: str,
+    recipe: recipes.Recipe,
+) -> list[Row]:
+    """The rows of a method that these runs are not recorded with."""
+    seeds = runs.split_seeds(FLAGS.splits), tuple(range(FLAGS.seeds))
+    return [
+        row
+        for row in rows
+        if row.method == method
+        and not runs.recorded(known, name, method, recipe, *seeds, [row.detector])
+    ]
+
+
+def measure(outcome: runs.Outcome, row: Row) -> list[results.Record]:
+    """The records of a row: its detector tuned and scored on all runs."""
+    began = time.perf_counter()
+    scored, records = {}, []  # validation and oracle are often the same settings
+    for selection, settings in select(outcome, row).items():
+        if repr(settings) not in scored:
+            scored[repr(settings)] = _scored(outcome, row, settings)
+        (record,) = runs.records(scored[repr(settings)])
+        records.append(
+            record
+            | {
                 "selection": selection,
                 "detector_settings": settings,
                 "detector_seconds": round(time.perf_counter() - began, 3),
             }
+        )
+    return records
 
 
 def select(outcome: runs.Outcome, row: Row) -> dict[str, Settings]:
@@ -150,13 +171,16 @@ def write(
 
 
 def _run(
-    folder: pathlib.Path,
+    log: pathlib.Path,
     rows: Sequence[Row],
     name: str,
     method: str,
     recipe: recipes.Recipe,
 ) -> bool:
     """Trains and measures a method on a data set; says whether every run failed."""
+    if not rows:
+        print(f"{method} on {name} is recorded already.", file=sys.stderr)
+        return False
     with progress.Line(f"{method} on {name}") as line:
         outcome = runs.run(
             datasets.load(name, FLAGS.data_dir),
@@ -171,9 +195,10 @@ def _run(
         print(sentence, file=sys.stderr)
     if len(outcome.failed) == len(outcome.setting):
         return True
-    for record in measure(outcome, [row for row in rows if row.method == method]):
-        results.append(folder / FILE, record)
-        print(_describe(record), file=sys.stderr)
+    for row in rows:
+        records = measure(outcome, row)
+        results.append(log, *records)
+        print("\n".join(map(_describe, records)), file=sys.stderr)
     return False
 
 
@@ -205,4 +230,4 @@ def _scored(outcome: runs.Outcome, row: Row, settings: Settings) -> runs.Outcome
 
 
 if __name__ == "__main__":
-    app.run(main, SHARED, OWN)
+    app.run(main, SHARED, OWN, goes_on=True)

@@ -12,9 +12,18 @@ _SAME = {"fpr95_paper": "fpr95"}
 
 
 @functools.cache
+def _read() -> dict:
+    return json.loads(FILE.read_text(encoding="utf-8"))
+
+
 def _tables() -> dict[str, dict[str, dict[str, dict[str, float]]]]:
     """table -> method -> data set -> metric -> percent."""
-    return json.loads(FILE.read_text(encoding="utf-8"))["tables"]
+    return _read()["tables"]
+
+
+def authors_ms(dataset: str) -> float | None:
+    """Milliseconds a training step of the authors' code takes; None if not measured."""
+    return _read()["authors_code_ms_per_step"].get(dataset)
 
 
 def published(table: str, method: str, dataset: str, metric: str) -> float | None:

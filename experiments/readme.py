@@ -17,6 +17,7 @@ from absl import flags
 
 from experiments import (
     app,
+    benchmark_table,
     gkde_table,
     no_ood_labels_table,
     post_hoc_table,
@@ -112,7 +113,13 @@ def no_ood_labels(folder: pathlib.Path) -> str:
     return no_ood_labels_table.markdown(records, results.read(folder / "oodgat.jsonl"))
 
 
+def benchmark(folder: pathlib.Path) -> str:
+    """The speed of training beside the authors' code."""
+    return benchmark_table.markdown(results.read_lines(folder / "benchmark.jsonl"))
+
+
 TABLES: dict[str, Callable[[pathlib.Path], str]] = {
+    "benchmark": benchmark,
     "gkde": gkde,
     "no_ood_labels": no_ood_labels,
     "oodgat": oodgat,

@@ -22,7 +22,7 @@ import math
 import os
 import pathlib
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from oodgat_jax.types import InputError
@@ -114,36 +114,46 @@ def _check_tail(descriptor: int, path: pathlib.Path) -> int:
     return size
 
 
-def _write_line(descriptor: int, line: bytes, size: int) -> None:
-    """One write and a sync; a short write (full disk) is taken back."""
-    if os.write(descriptor, line) != len(line):
-        os.ftruncate(descriptor, size)
-        raise OSError("The record was not written in full: the disk may be full.")
-    os.fsync(descriptor)
+def _write(descriptor: int, lines: bytes, size: int, path: pathlib.Path) -> None:
+    """One write and a sync; what a full disk does not take is taken back."""
+    try:
+        written = os.write(descriptor, lines)
+        if written == len(lines):
+            os.fsync(descriptor)
+            return
+        reason = "no space is left"
+    except OSError as error:
+        reason = error.strerror
+    os.ftruncate(descriptor, size)
+    raise InputError(
+        f"{path} could not take the new records ({reason}) and is as it was: make room "
+        "or choose another --out, then run again."
+    )
 
 
-def append(path: str | os.PathLike, record: Mapping[str, Any]) -> None:
-    """Checks a record and adds it to a file; see `append_line`.
+def append(path: str | os.PathLike, *records: Mapping[str, Any]) -> None:
+    """Checks records and adds them to a file, all or none; see `append_line`.
 
     Raises:
-      InputError: the record is incomplete, or the file's last line is damaged.
+      InputError: a record is incomplete, or the file's last line is damaged.
     """
-    check(record)
-    append_line(path, record)
+    for record in records:
+        check(record)
+    append_line(path, *records)
 
 
-def append_line(path: str | os.PathLike, record: Mapping[str, Any]) -> None:
-    """Adds a JSON line to a file, whole or not at all, whoever else is writing.
+def append_line(path: str | os.PathLike, *records: Mapping[str, Any]) -> None:
+    """Adds JSON lines to a file, all of them or none, whoever else is writing.
 
-    The line goes out in one appending write under a lock on the file and is synced to
-    the disk. The file and its folder are made if needed.
+    They go out in one appending write under a lock on the file and are synced to the
+    disk. The file and its folder are made if needed.
     """
-    line, path = _encode(record), pathlib.Path(path)
+    lines, path = b"".join(map(_encode, records)), pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        _write_line(descriptor, line, _check_tail(descriptor, path))
+        _write(descriptor, lines, _check_tail(descriptor, path), path)
     finally:
         os.close(descriptor)
 
@@ -152,6 +162,11 @@ def _decode(line: str) -> Record:
     record = json.loads(line)
     if not isinstance(record, dict):
         raise InputError("A record must be a JSON object.")
+    return record
+
+
+def _decode_checked(line: str) -> Record:
+    record = _decode(line)
     check(record)
     for name, values in record["metrics"].items():
         record["metrics"][name] = [math.nan if v is None else v for v in values]
@@ -175,10 +190,19 @@ def read(path: str | os.PathLike) -> list[Record]:
     Raises:
       InputError: there is no such file, or a line is damaged (it names the line).
     """
+    return _read(path, _decode_checked)
+
+
+def read_lines(path: str | os.PathLike) -> list[Record]:
+    """The same for lines of any keys, as `append_line` takes them."""
+    return _read(path, _decode)
+
+
+def _read(path: str | os.PathLike, decode: Callable[[str], Record]) -> list[Record]:
     records = []
     for number, line in enumerate(_lines(pathlib.Path(path)), start=1):
         try:
-            records.append(_decode(line))
+            records.append(decode(line))
         except ValueError as error:  # also JSONDecodeError and InputError
             reason = str(error).rstrip(".")
             raise InputError(

@@ -148,10 +148,12 @@ def recorded(
     recipe: recipes.Recipe,
     split_seeds: Sequence[int],
     model_seeds: Sequence[int],
+    detectors: Sequence[str] | None = None,
 ) -> list[results.Record]:
     """The records of exactly these runs, the latest per detector; [] if there is none.
 
-    Long commands skip what is recorded, so that they go on where they stopped.
+    Long commands skip what is recorded, so that they go on where they stopped. All of
+    `detectors` must be there, by default those of the method.
     """
     seeds = list(zip(*itertools.product(split_seeds, model_seeds), strict=True))
     wanted = (dataset, method, recipe, *(list(each) for each in seeds))
@@ -161,7 +163,7 @@ def recorded(
         for record in records
         if tuple(record[key] for key in keys) == wanted
     }
-    complete = found.keys() >= set(METHODS[method].detectors)
+    complete = found.keys() >= set(detectors or METHODS[method].detectors)
     return list(found.values()) if complete else []
 
 

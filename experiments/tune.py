@@ -13,7 +13,6 @@ command goes on with the cells that are missing.
 
 import itertools
 import pathlib
-import sys
 import time
 from collections.abc import Mapping, Sequence
 
@@ -44,7 +43,7 @@ PAPER_GRID: Mapping[str, tuple[float | int, ...]] = {
 }
 
 
-def main() -> int | None:
+def main() -> None:
     """Trains the cells that are missing, then reports the best."""
     recipe = recipes.override(recipes.recipe(FLAGS.dataset, FLAGS.method), FLAGS.set)
     cells = grid_cells(recipe, parse_grid(FLAGS.grid, recipe))
@@ -56,13 +55,8 @@ def main() -> int | None:
         for cell in cells
         if not runs.recorded(known, FLAGS.dataset, FLAGS.method, cell, *seeds)
     ]
-    try:
-        train_cells(log, missing, len(cells), seeds)
-    except KeyboardInterrupt:
-        print(f"\nInterrupted: the same command goes on from {log}.", file=sys.stderr)
-        return app.INTERRUPTED
+    train_cells(log, missing, len(cells), seeds)
     print(report(results.read(log), FLAGS.dataset, FLAGS.method, cells, seeds))
-    return None
 
 
 def parse_grid(
@@ -121,8 +115,7 @@ def train_cells(
             outcome = runs.run(
                 dataset, FLAGS.method, cell, *seeds, path=FLAGS.path, progress=line
             )
-        for record in runs.records(outcome):
-            results.append(log, record)
+        results.append(log, *runs.records(outcome))
 
 
 def best(
@@ -194,4 +187,4 @@ def tuned(
 
 
 if __name__ == "__main__":
-    app.run(main, SHARED, OWN)
+    app.run(main, SHARED, OWN, goes_on=True)

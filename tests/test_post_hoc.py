@@ -63,6 +63,15 @@ def test_the_table_is_drawn_again_without_training(folder, ending):
     assert "\\toprule" in (folder / "post_hoc.tex").read_text(encoding="utf-8")
 
 
+def test_what_is_recorded_is_not_measured_again(folder, ending):
+    before = (folder / post_hoc.FILE).read_bytes()
+    arguments = [*TINY, "--detectors=energy", f"--out={folder}"]
+    code, out, err = call(*arguments, cache=folder / "cache")
+    assert (code, out) == (0, ending[1])
+    assert "gat on digits is recorded already." in err
+    assert (folder / post_hoc.FILE).read_bytes() == before
+
+
 def test_wrong_input_is_one_sentence(tmp_path):
     code, out, err = call("--from_records", f"--out={tmp_path}", cache=tmp_path)
     assert (code, out) == (2, "")

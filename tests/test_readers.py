@@ -2,10 +2,12 @@
 
 import pickle
 
+import fuzz_readers
 import numpy as np
 import pytest
 import raw_files
 import scipy.sparse
+from fuzz_readers import WRITERS
 
 from oodgat_jax.datasets import musae, planetoid
 from oodgat_jax.types import InputError
@@ -267,13 +269,6 @@ def test_wrong_wiki_cs_is_refused(load, tmp_path, replaced):
 
 # --- damage --------------------------------------------------------------------
 
-WRITERS = {
-    "cora": raw_files.write_planetoid,
-    "amazon-photo": raw_files.write_npz,
-    "facebook-pages": raw_files.write_facebook,
-    "wiki-cs": raw_files.write_wiki_cs,
-}
-
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_truncated_files_are_refused(load, tmp_path, name):
@@ -289,22 +284,10 @@ def test_truncated_files_are_refused(load, tmp_path, name):
     load(source)
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", WRITERS)
 def test_random_damage_raises_nothing_but_input_errors(load, tmp_path, name):
-    source = WRITERS[name](tmp_path)
-    random = np.random.RandomState(0)
-    refused = 0
-    for file_name in source.files:
-        path = tmp_path / source.folder / file_name
-        whole = path.read_bytes()
-        for _ in range(60):
-            damaged = bytearray(whole)
-            damaged[random.randint(len(whole))] = random.randint(256)
-            path.write_bytes(bytes(damaged))
-            try:
-                load(source)
-            except InputError:
-                refused += 1
-        path.write_bytes(whole)
-    assert refused > 10
+    """The first inputs of `fuzz_readers.py`."""
+    ended = fuzz_readers.fuzz(name, 200, 0, load, tmp_path)
+    assert ended["refused"] > 100
+    assert ended.total() == 200

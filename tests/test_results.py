@@ -143,14 +143,16 @@ from experiments import results
 path, writer = sys.argv[1:]
 print("ready", flush=True)
 entry = json.loads(sys.stdin.read())
-for number in range(100):
-    results.append(path, entry | {"writer": writer, "number": number})
+for number in range(500):
+    each = [entry | {"writer": writer, "number": 2 * number + k} for k in range(2)]
+    results.append(path, *each)
 """
 
 
-def test_four_writers_lose_nothing(tmp_path):
+def test_eight_writers_lose_and_mix_nothing(tmp_path):
+    """Each 500 appends of two records."""
     path = tmp_path / "a.jsonl"
-    entry = json.dumps(record(filler="x" * 20_000))
+    entry = json.dumps(record(filler="x" * 5_000))
     writers = [
         subprocess.Popen(
             [sys.executable, "-c", WRITER, str(path), str(name)],
@@ -158,18 +160,53 @@ def test_four_writers_lose_nothing(tmp_path):
             stdout=subprocess.PIPE,
             text=True,
         )
-        for name in range(4)
+        for name in range(8)
     ]
-    assert [process.stdout.readline() for process in writers] == ["ready\n"] * 4
+    assert [process.stdout.readline() for process in writers] == ["ready\n"] * 8
     for process in writers:  # all are past their imports, so that they do compete
         process.stdin.write(entry)
         process.stdin.close()
-    assert [process.wait() for process in writers] == [0] * 4
+    assert [process.wait() for process in writers] == [0] * 8
     for process in writers:
         process.stdout.close()
-    found = Counter((entry["writer"], entry["number"]) for entry in results.read(path))
-    expected = Counter((str(w), n) for w in range(4) for n in range(100))
-    assert found == expected
+    entries = results.read(path)
+    found = Counter((entry["writer"], entry["number"]) for entry in entries)
+    assert found == Counter((str(w), n) for w in range(8) for n in range(1000))
+    # Records of one append stand together.
+    pairs = zip(entries[::2], entries[1::2], strict=True)
+    assert all(
+        (a["writer"], a["number"] + 1) == (b["writer"], b["number"]) for a, b in pairs
+    )
+
+
+FULL = """
+import json, resource, signal, sys
+from experiments import results
+from oodgat_jax.types import InputError
+path = sys.argv[1]
+entry = json.loads(sys.stdin.read())
+results.append(path, entry)
+size = len(open(path, "rb").read())
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + int(sys.argv[2]),) * 2)
+try:
+    results.append(path, entry, entry)
+except InputError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("room", [0, 100])
+def test_a_full_disk_leaves_the_records_as_they_were(tmp_path, room):
+    path = tmp_path / "a.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(path), str(room)],
+        input=json.dumps(record()),
+        capture_output=True,
+        text=True,
+    )
+    assert "could not take the new records" in done.stdout, done.stderr
+    assert len(results.read(path)) == 1
 
 
 # Tables
@@ -365,14 +402,14 @@ def test_readme_command(project):
     assert call("--check").returncode == 0
     (folder / "oodgat.jsonl").unlink()
     lost = call()
-    assert lost.returncode == 1
+    assert lost.returncode == 2
     assert lost.stderr.startswith("There are no records at")
 
 
 @pytest.mark.parametrize(
     ("page", "message"),
     [
-        (PAGE.replace("oodgat", "unheard"), "choose from gkde"),
+        (PAGE.replace("oodgat", "unheard"), "choose from benchmark"),
         (PAGE.replace("<!-- end generated: oodgat -->\n", ""), "lacks a mark"),
         (PAGE.replace("end generated: oodgat", "end generated: other"), "lacks a mark"),
         ("<!-- begin generated: oodgat -->\n" + PAGE, "one too many"),
