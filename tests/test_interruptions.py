@@ -1,0 +1,96 @@
+"""Killed at any moment and started again, a long command ends with the same records."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+KILLS = 20
+GRID = (
+    *("--dataset=digits", "--method=mlp", "--splits=1", "--seeds=2"),
+    *("--grid=lr=0.01,0.02,0.03", "--grid=dropout=0.1,0.2", "--grid=hidden=4,8"),
+    *("--set=max_steps=41", "--set=input_dropout=0.1"),
+)
+CELLS = 12
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+def start(out, cache):
+    return subprocess.Popen(
+        [sys.executable, "-m", "experiments.tune", *GRID, f"--out={out}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OODGAT_CACHE_DIR": str(cache), "OODGAT_DATA_DIR": ""},
+    )
+
+
+def finish(process):
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return out
+
+
+def records(out):
+    """The lines of the records, without the times."""
+    lines = (out / "tune.jsonl").read_text().splitlines()
+    kept = [json.loads(line) for line in lines]
+    return [json.dumps({k: v for k, v in r.items() if k != "seconds"}) for r in kept]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, cache):
+    """Records and table of a run that nobody disturbs."""
+    out = tmp_path_factory.mktemp("whole")
+    table = finish(start(out, cache))
+    assert len(records(out)) == CELLS
+    return records(out), table
+
+
+def test_killed_at_random_moments(tmp_path, cache, whole):
+    draw = random.Random(0)
+    kills = 0
+    while kills < KILLS:
+        process = start(tmp_path, cache)
+        with process:
+            first = process.stderr.readline()  # imports are over, training begins
+            time.sleep(draw.uniform(0.0, 0.8))
+            kills += process.poll() is None
+            process.send_signal(signal.SIGKILL)
+        if "cell" not in first:  # all cells were there: begin anew
+            assert records(tmp_path) == whole[0]
+            (tmp_path / "tune.jsonl").unlink()
+        elif (tmp_path / "tune.jsonl").exists():
+            found = records(tmp_path)
+            assert found == whole[0][: len(found)]
+    assert finish(start(tmp_path, cache)) == whole[1]
+    assert records(tmp_path) == whole[0]
+
+
+@pytest.fixture
+def interruptible():
+    """A child obeys SIGINT even where the tests were started to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_says_how_to_go_on(tmp_path, cache, whole, interruptible):
+    with start(tmp_path, cache) as process:
+        process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert err.splitlines()[-1].startswith("Interrupted: stopped before the end. The")
+    assert "Traceback" not in err
+    assert finish(start(tmp_path, cache)) == whole[1]
+    assert records(tmp_path) == whole[0]
