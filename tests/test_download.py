@@ -82,6 +82,15 @@ def without_length(handler):
     handler.send_body(CONTENT[:5000], None)
 
 
+def redirect(to):
+    def answer(handler):
+        handler.send_response(302)
+        handler.send_header("Location", to)
+        handler.end_headers()
+
+    return answer
+
+
 @pytest.fixture
 def server(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -169,6 +178,21 @@ def test_what_passes_is_tried_again(server, source, tmp_path, monkeypatch, passi
     folder = download.fetch(source, tmp_path)
     assert (folder / "file.bin").read_bytes() == CONTENT
     assert server.requests[PATH] == 3
+
+
+def test_a_redirect_is_followed(server, source, tmp_path):
+    server.answers[PATH] = [redirect("/elsewhere")]
+    server.answers["/elsewhere"] = [CONTENT]
+    folder = download.fetch(source, tmp_path)
+    assert (folder / "file.bin").read_bytes() == CONTENT
+
+
+def test_an_endless_redirect_is_named_and_leaves_nothing(server, source, tmp_path):
+    server.answers[PATH] = [redirect(PATH)]
+    with pytest.raises(InputError, match="answers 302") as caught:
+        download.fetch(source, tmp_path)
+    assert server.url + "/file.bin" in str(caught.value)
+    assert left_in(tmp_path) == []
 
 
 def test_an_unreachable_server(source, tmp_path):

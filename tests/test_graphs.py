@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from random_graphs import CASES, dense_adjacency, random_edges
 
 from oodgat_jax import graphs, sparse
@@ -131,3 +133,24 @@ def test_empty_graph_and_unknown_path_are_refused():
         graphs.from_edges(np.ones((0, 1)), np.array([], int), np.array([], int))
     with pytest.raises(InputError, match="choose one of auto, sparse, segment"):
         graphs.from_edges(np.ones((2, 1)), np.array([0]), np.array([1]), "dense")
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data(), nodes=st.integers(1, 12))
+def test_any_edges_give_the_same_kind_of_graph(data, nodes):
+    """Sorted, each once, one loop per node, whatever repeats or loops were given."""
+    node = st.integers(0, nodes - 1)
+    pairs = data.draw(st.lists(st.tuples(node, node), max_size=40))
+    senders, receivers = np.array(pairs, np.int64).reshape(-1, 2).T
+    graph = build((nodes, senders, receivers))
+    wanted = {*zip(receivers.tolist(), senders.tolist(), strict=True)}
+    wanted |= {(i, i) for i in range(nodes)}
+    rows, columns = np.asarray(graph.receivers), np.asarray(graph.senders)
+    assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == sorted(wanted)
+    pattern = graph.globals
+    np.testing.assert_array_equal(rows[pattern.by_column], pattern.rows_by_column)
+    np.testing.assert_array_equal(columns[pattern.by_column], pattern.columns_by_column)
+    assert (np.diff(pattern.columns_by_column) >= 0).all()
+    np.testing.assert_array_equal(
+        np.diff(pattern.row_ptr), np.bincount(rows, minlength=nodes)
+    )

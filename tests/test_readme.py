@@ -71,3 +71,22 @@ def test_the_map_names_what_there_is():
     listed = re.findall(r"^  (\w+(?:\.py|/)) ", TEXT, re.MULTILINE)
     assert len(listed) > 10
     assert [n for n in listed if not (README.parent / "oodgat_jax" / n).exists()] == []
+
+
+PROMISES = (README.parent / "docs" / "promises.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(re.findall(r"`(test_\w+\.py::\w+)`", PROMISES)))
+)
+def test_every_promise_has_its_test(name):
+    file, function = name.split("::")
+    text = (README.parent / "tests" / file).read_text(encoding="utf-8")
+    assert re.search(rf"^def {function}\(", text, re.MULTILINE)
+
+
+def test_every_promise_names_a_test():
+    for line in re.findall(
+        r"^- .*?(?=^- |^## |\Z)", PROMISES, re.MULTILINE | re.DOTALL
+    ):
+        assert "`test_" in line, line

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from oodgat_jax import datasets, splits
 from oodgat_jax.types import Dataset, InputError
@@ -272,3 +274,39 @@ def test_the_digest_of_a_known_split():
     dataset = datasets.digits(k=1, id_classes=(1, 3, 5, 8, 9), test_size=600)
     expected = "18d7581a155172b4c42f0a1dd2386b669de145e6f6e6455e360cbbc79b34e889"
     assert splits.digest(splits.draw(dataset, 0)) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    counts=st.lists(st.integers(8, 40), min_size=3, max_size=6),
+    num_id=st.integers(2, 5),
+    unlabelled=st.integers(0, 9),
+)
+def test_any_labels_are_split_or_refused(seed, counts, num_id, unlabelled):
+    """Three sets apart, train of known nodes only, as many of each class as asked."""
+    num_id = min(num_id, len(counts) - 1)
+    labels = np.repeat(np.arange(len(counts)), counts)
+    labels = np.append(labels, np.full(unlabelled, -1)).astype(np.int32)
+    np.random.default_rng(seed).shuffle(labels)
+    dataset = made()._replace(
+        features=np.zeros((len(labels), 1), np.float32),
+        labels=labels,
+        id_classes=tuple(range(num_id)),
+        test_size=3,
+        senders=np.zeros(0, np.int32),
+        receivers=np.zeros(0, np.int32),
+    )
+    try:
+        split = splits.draw(dataset, seed, train_per_class=4, val_per_class=2)
+    except InputError:
+        assert sum(counts[num_id:]) < 6 * num_id + 3
+        return
+    assert sum(counts[num_id:]) >= 6 * num_id + 3
+    sets = (split.train, split.val, split.test)
+    assert max(sum(member.astype(int) for member in sets)) <= 1
+    assert np.bincount(split.labels[split.train]).tolist() == [4] * num_id
+    val = np.bincount(split.labels[split.val], minlength=num_id + 1)
+    assert val.tolist() == [2] * num_id + [2 * num_id]
+    assert (split.test & split.is_ood).sum() == (split.test & ~split.is_ood).sum() == 3
+    assert not any(member[labels == -1].any() for member in sets)
