@@ -42,6 +42,12 @@ SHARED: Definitions = {
         f"What to learn: {', '.join(DATASETS)}. digits needs no download.",
         {},
     ),
+    "datasets": (
+        flags.DEFINE_list,
+        ["digits"],
+        f"What to learn, one after the other, of {', '.join(DATASETS)}.",
+        {},
+    ),
     "data_dir": (
         flags.DEFINE_string,
         None,

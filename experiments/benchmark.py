@@ -44,9 +44,8 @@ from oodgat_jax.sparse import SparseFeatures
 from oodgat_jax.types import Dataset, InputError
 
 FLAGS = flags.FLAGS
-SHARED = ("method", "data_dir", "out")
+SHARED = ("datasets", "method", "data_dir", "out")
 OWN: app.Definitions = {
-    "datasets": (flags.DEFINE_list, ["digits"], "Data sets to measure.", {}),
     "sizes": (
         flags.DEFINE_list,
         [],
@@ -290,9 +289,7 @@ def _prepare(
     known = dataset.name if dataset.name in datasets.DATASETS else None
     recipe = recipes.recipe(known, job.method)
     method = methods.METHODS[job.method]
-    module = methods.model(
-        method, dataset.num_classes, recipe["hidden"], recipe.get("heads", 1)
-    )
+    module = recipes.module(method, recipe, dataset.num_classes)
     hyper = recipes.leaves(recipe)
     drawn = [splits.draw(dataset, seed) for seed in range(job.runs)]
     runs = train.Run(

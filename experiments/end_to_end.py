@@ -38,14 +38,17 @@ from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
 _METHODS = tuple(dict.fromkeys(row.method for row in ROWS))
-SHARED = ("splits", "seeds", "set", "out", "data_dir", "path", "from_records")
+SHARED = (
+    "datasets",
+    "splits",
+    "seeds",
+    "set",
+    "out",
+    "data_dir",
+    "path",
+    "from_records",
+)
 OWN: app.Definitions = {
-    "datasets": (
-        flags.DEFINE_list,
-        ["digits"],
-        f"Of {', '.join(datasets.DATASETS)}.",
-        {},
-    ),
     "methods": (flags.DEFINE_list, list(_METHODS), f"Of {', '.join(_METHODS)}.", {}),
     "tuned": (flags.DEFINE_string, None, "Records of experiments.tune.", {}),
 }

@@ -1,22 +1,12 @@
 """The main table: its rows, how it is drawn from records, and paired differences."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from experiments import published, results, runs, tables
+from experiments.tables import Row
 from oodgat_jax.types import InputError
-
-
-class Row(NamedTuple):
-    """A method with one of its detectors."""
-
-    title: str
-    method: str
-    detector: str
-    paper: str = ""  # row of the paper's table, if it has one
-
 
 ROWS = (
     Row("MLP", "mlp", "ENT", "mlp"),
@@ -45,9 +35,7 @@ NOTE = (
 
 def known(records: Sequence[results.Record]) -> list[str]:
     """The data sets of the records: the paper's first, in its order."""
-    names = [record["dataset"] for record in records]
-    ordered = [name for name in published.datasets() if name in names]
-    return list(dict.fromkeys([*ordered, *names]))
+    return published.in_order([record["dataset"] for record in records])
 
 
 def draw(records: Sequence[results.Record], dataset: str) -> tables.Table:
@@ -94,9 +82,7 @@ def difference(
 
 def note(records: Sequence[results.Record]) -> str:
     """What the tables' figures are."""
-    counts = sorted({len(record["split_seeds"]) for record in records})
-    ends = dict.fromkeys((counts[0], counts[-1]))
-    return NOTE.format(runs=" to ".join(str(count) for count in ends))
+    return NOTE.format(runs=results.count_runs(records))
 
 
 def markdown(records: Sequence[results.Record]) -> str:

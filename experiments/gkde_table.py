@@ -1,20 +1,10 @@
 """The comparison with GKDE under its protocol: rows, and how they are drawn."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from experiments import published, results, tables
+from experiments import published, results, runs, tables
+from experiments.tables import Row
 from oodgat_jax.types import InputError
-
-
-class Row(NamedTuple):
-    """A method with one of its detectors."""
-
-    title: str
-    method: str
-    detector: str
-    paper: str = ""  # row of the paper's table, if it has one
-
 
 ROWS = (
     Row("GKDE, vacuity", "gkde", "vacuity", "gkde"),
@@ -42,9 +32,7 @@ NOTE = (
 
 def known(records: Sequence[results.Record]) -> list[str]:
     """The data sets of the records: the paper's first, in its order."""
-    names = [record["dataset"] for record in records]
-    ordered = [name for name in published.datasets("gkde") if name in names]
-    return list(dict.fromkeys([*ordered, *names]))
+    return published.in_order([record["dataset"] for record in records], "gkde")
 
 
 def draw(records: Sequence[results.Record], datasets: Sequence[str]) -> tables.Table:
@@ -69,9 +57,7 @@ def draw(records: Sequence[results.Record], datasets: Sequence[str]) -> tables.T
 
 def note(records: Sequence[results.Record]) -> str:
     """What the table's figures are."""
-    counts = sorted({len(record["split_seeds"]) for record in records})
-    ends = dict.fromkeys((counts[0], counts[-1]))
-    return NOTE.format(runs=" to ".join(str(count) for count in ends))
+    return NOTE.format(runs=results.count_runs(records))
 
 
 def markdown(records: Sequence[results.Record]) -> str:
@@ -82,14 +68,13 @@ def markdown(records: Sequence[results.Record]) -> str:
 
 def _cells(record: results.Record, row: Row) -> list[tables.Cell | str]:
     """One cell per metric, over the runs that did not fail."""
-    failed = {entry["run"] for entry in record.get("failed_runs", ())}
-    whole = [run for run in range(len(record["split_seeds"])) if run not in failed]
+    kept = runs.kept(record)
     return [
         tables.result(
-            [record["metrics"][metric][run] for run in whole],
+            kept[metric],
             published.published("gkde", row.paper, record["dataset"], metric),
         )
-        if whole
+        if kept[metric]
         else "-"
         for metric in METRICS
     ]

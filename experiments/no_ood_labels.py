@@ -32,15 +32,7 @@ from oodgat_jax.methods import METHODS
 from oodgat_jax.types import Dataset, InputError, Split
 
 FLAGS = flags.FLAGS
-SHARED = ("method", "splits", "seeds", "out", "data_dir", "from_records")
-OWN: app.Definitions = {
-    "datasets": (
-        flags.DEFINE_list,
-        ["digits"],
-        f"Of {', '.join(datasets.DATASETS)}.",
-        {},
-    ),
-}
+SHARED = ("datasets", "method", "splits", "seeds", "out", "data_dir", "from_records")
 FILE = "no_ood_labels.jsonl"
 
 
@@ -151,4 +143,4 @@ def _recorded(records, dataset: str, recipe: recipes.Recipe) -> bool:
 
 
 if __name__ == "__main__":
-    app.run(main, SHARED, OWN, goes_on=True)
+    app.run(main, SHARED, goes_on=True)

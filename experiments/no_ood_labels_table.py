@@ -41,10 +41,8 @@ def markdown(
 
 
 def _draw(records, labelled) -> tables.Table:
-    names = [record["dataset"] for record in records]
-    ordered = [name for name in published.datasets() if name in names]
     rows = []
-    for dataset in dict.fromkeys([*ordered, *names]):
+    for dataset in published.in_order([record["dataset"] for record in records]):
         record = results.latest(records, dataset=dataset)
         where = {"method": record["method"], "detector": record["detector"]}
         beside = results.latest(labelled, dataset=dataset, **where)

@@ -35,14 +35,17 @@ from oodgat_jax.detectors import DETECTORS, FACTORIES, GRIDS, Settings
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
-SHARED = ("splits", "seeds", "set", "out", "data_dir", "path", "from_records")
+SHARED = (
+    "datasets",
+    "splits",
+    "seeds",
+    "set",
+    "out",
+    "data_dir",
+    "path",
+    "from_records",
+)
 OWN: app.Definitions = {
-    "datasets": (
-        flags.DEFINE_list,
-        ["digits"],
-        f"Of {', '.join(datasets.DATASETS)}.",
-        {},
-    ),
     "detectors": (
         flags.DEFINE_list,
         None,

@@ -1,20 +1,10 @@
 """The table of post-hoc detectors: its rows, and how it is drawn from records."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from experiments import published, results, tables
+from experiments import published, results, runs, tables
+from experiments.tables import Row
 from oodgat_jax.types import InputError
-
-
-class Row(NamedTuple):
-    """A detector on a trained method."""
-
-    title: str
-    method: str
-    detector: str
-    paper: str = ""  # row of the paper's table, if it has one
-
 
 ROWS = (
     Row("GAT (base)", "gat", "ENT", "gat"),
@@ -67,16 +57,12 @@ def draw(records: Sequence[results.Record], datasets: Sequence[str]) -> tables.T
 
 def known(records: Sequence[results.Record]) -> list[str]:
     """The data sets of the records: the paper's first, in its order."""
-    names = [record["dataset"] for record in records]
-    ordered = [name for name in published.datasets("post_hoc") if name in names]
-    return list(dict.fromkeys([*ordered, *names]))
+    return published.in_order([record["dataset"] for record in records], "post_hoc")
 
 
 def note(records: Sequence[results.Record]) -> str:
     """What the table's figures are."""
-    counts = sorted({len(record["split_seeds"]) for record in records})
-    ends = dict.fromkeys((counts[0], counts[-1]))
-    return NOTE.format(runs=" to ".join(str(count) for count in ends))
+    return NOTE.format(runs=results.count_runs(records))
 
 
 def _found(
@@ -106,6 +92,5 @@ def _results(record: results.Record | None) -> list[tables.Cell | str]:
     """One cell per metric, over the runs that did not fail."""
     if record is None:
         return [""] * len(METRICS)
-    failed = {entry["run"] for entry in record.get("failed_runs", ())}
-    whole = [run for run in range(len(record["split_seeds"])) if run not in failed]
-    return [tables.result([record["metrics"][m][r] for r in whole]) for m in METRICS]
+    kept = runs.kept(record)
+    return [tables.result(kept[metric]) for metric in METRICS]

@@ -3,6 +3,7 @@
 import functools
 import json
 import pathlib
+from collections.abc import Iterable
 
 from oodgat_jax.types import InputError
 
@@ -53,6 +54,13 @@ def row(method: str, detector: str) -> tuple[str, str]:
     if detector == "ENT":
         return "end_to_end", method
     return "post_hoc", detector.lower() if method == "gat" else ""
+
+
+def in_order(names: Iterable[str], table: str = "end_to_end") -> list[str]:
+    """Data sets, each once: the table's first, in the paper's order."""
+    names = list(names)
+    ordered = [name for name in datasets(table) if name in names]
+    return list(dict.fromkeys([*ordered, *names]))
 
 
 def datasets(table: str = "end_to_end") -> tuple[str, ...]:

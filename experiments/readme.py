@@ -11,7 +11,7 @@ import collections
 import pathlib
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from absl import flags
 
@@ -53,12 +53,6 @@ NOTE = (
 )
 
 
-def _in_paper_order(names: Sequence[str]) -> list[str]:
-    """The data sets of the paper first, in its order, then all others."""
-    ordered = [name for name in published.datasets() if name in names]
-    return list(dict.fromkeys([*ordered, *names]))
-
-
 def _oodgat_row(record: results.Record) -> list[tables.Cell | str]:
     """Data set, detector and one cell per metric."""
     dataset, detector = record["dataset"], record["detector"]
@@ -73,18 +67,12 @@ def _oodgat_row(record: results.Record) -> list[tables.Cell | str]:
     return [dataset, name.upper(), *cells]
 
 
-def _runs(records: Sequence[results.Record]) -> str:
-    """The number of runs behind a record, or its range."""
-    counts = sorted({len(record["split_seeds"]) for record in records})
-    return " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
-
-
 def oodgat(folder: pathlib.Path) -> str:
     """OODGAT with both detectors on every data set, beside the paper's figures."""
     records = results.read(folder / "oodgat.jsonl")
     found = [
         results.latest(records, dataset=dataset, method="oodgat", detector=detector)
-        for dataset in _in_paper_order([r["dataset"] for r in records])
+        for dataset in published.in_order([r["dataset"] for r in records])
         for detector in ("ENT", "ATT")
     ]
     chosen = [record for record in found if record is not None]
@@ -92,7 +80,9 @@ def oodgat(folder: pathlib.Path) -> str:
         raise InputError(f"{folder / 'oodgat.jsonl'} has no record of method oodgat.")
     header = ["Data set", "Method", *tables.COLUMNS.values()]
     table = tables.Table(header, [_oodgat_row(record) for record in chosen])
-    return f"{tables.as_markdown(table)}\n{NOTE.format(runs=_runs(chosen))}\n"
+    return (
+        f"{tables.as_markdown(table)}\n{NOTE.format(runs=results.count_runs(chosen))}\n"
+    )
 
 
 def post_hoc(folder: pathlib.Path) -> str:

@@ -211,6 +211,12 @@ def _read(path: str | os.PathLike, decode: Callable[[str], Record]) -> list[Reco
     return records
 
 
+def count_runs(records: Iterable[Record]) -> str:
+    """The number of runs behind a record, or its range."""
+    counts = sorted({len(record["split_seeds"]) for record in records})
+    return " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+
+
 def latest(records: Iterable[Record], **match: Any) -> Record | None:
     """The last record whose keys have the given values; None if there is none."""
     found = None

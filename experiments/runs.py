@@ -88,7 +88,7 @@ def run(
     settings = tuple(_setting(recipe, hyper) for hyper in hypers)
     chosen = _combinations(settings, split_seeds, model_seeds)
     drawn = splits.stack([draw(dataset, seed) for seed in split_seeds])
-    module = _module(definition, dataset, recipe)
+    module = recipes.module(definition, recipe, dataset.num_classes)
     graph = graphs.build(dataset, path)
     stacked = _stack(chosen, drawn, settings, model_seeds)
     stacked = methods.prepare(definition, module, graph, stacked)
@@ -211,11 +211,6 @@ def _stack(
             for name in hypers[0]
         },
     )
-
-
-def _module(definition: Method, dataset: Dataset, recipe: recipes.Recipe) -> nn.Module:
-    heads = recipe.get("heads", 1)
-    return methods.model(definition, dataset.num_classes, recipe["hidden"], heads)
 
 
 def _measure(

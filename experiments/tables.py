@@ -34,6 +34,15 @@ class Cell(NamedTuple):
     value: float | None = None
 
 
+class Row(NamedTuple):
+    """What a row of a comparison shows: a detector on a trained method."""
+
+    title: str
+    method: str
+    detector: str
+    paper: str = ""  # row of the paper's table, if it has one
+
+
 class Table(NamedTuple):
     """A header, and rows as long as it.
 

@@ -18,6 +18,9 @@ OODGAT's numbers are the paper's; the baselines' are those of its authors' code.
 import math
 from collections.abc import Mapping, Sequence
 
+import flax.linen as nn
+
+from oodgat_jax import methods
 from oodgat_jax.datasets import DATASETS
 from oodgat_jax.methods import METHODS, Method
 from oodgat_jax.train import Schedule
@@ -143,6 +146,12 @@ def floats(recipe: Mapping[str, float | int]) -> dict[str, float]:
 def leaves(recipe: Recipe) -> dict[str, float]:
     """Its floats, and a rate of zero for every dropout that the method lacks."""
     return dict.fromkeys(_RATES, 0.0) | floats(recipe)
+
+
+def module(method: Method, recipe: Recipe, num_classes: int) -> nn.Module:
+    """The method's network in the recipe's size."""
+    heads = recipe.get("heads", 1)
+    return methods.model(method, num_classes, recipe["hidden"], heads)
 
 
 def schedule(method: Method, recipe: Recipe) -> Schedule:

@@ -87,6 +87,13 @@ def out_of_range_matrix():
     return matrix
 
 
+def test_a_pickle_cannot_ask_for_all_memory(tmp_path):
+    """LONG_BINPUT at two billion made the unpickler reserve 32 GB."""
+    (tmp_path / "bomb").write_bytes(b"\x80\x02}r\x00\x00\x00\x7f.")
+    with pytest.raises(InputError, match="remembers an object at place 2130706432"):
+        planetoid.unpickle(tmp_path / "bomb")
+
+
 @pytest.mark.parametrize(
     ("part", "value"),
     [

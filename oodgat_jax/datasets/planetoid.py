@@ -9,6 +9,7 @@ import collections
 import io
 import itertools
 import pickle
+import pickletools
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +68,20 @@ class _Unpickler(pickle.Unpickler):
 def unpickle(path: Path) -> object:
     """The content of a Planetoid pickle, without running anything it names."""
     with checks.reading(path):
-        return _Unpickler(io.BytesIO(path.read_bytes()), encoding="latin1").load()
+        data = path.read_bytes()
+        _check_memo(data)
+        return _Unpickler(io.BytesIO(data), encoding="latin1").load()
+
+
+def _check_memo(data: bytes) -> None:
+    """Refuses to remember objects at places past the end of the file.
+
+    The unpickler makes room for all places up to the largest one, which a damaged file
+    can put at billions.
+    """
+    for opcode, place, _ in pickletools.genops(data):
+        if opcode.name.endswith("PUT") and int(place) > len(data):
+            raise pickle.UnpicklingError(f"it remembers an object at place {place}")
 
 
 def _array(content: object, path: Path) -> np.ndarray:

@@ -250,7 +250,7 @@ class OODGATClassifier(BaseEstimator):
 
     def _train(self, graph, split, recipe, num_classes, progress) -> train.State:
         method = METHODS[self.method]
-        module = _module(self.method, recipe, num_classes)
+        module = recipes.module(method, recipe, num_classes)
         runs = train.Run(
             key=jax.random.split(jax.random.key(self.random_state), self.members),
             split=splits.stack([split] * self.members),
@@ -265,8 +265,9 @@ class OODGATClassifier(BaseEstimator):
         return train.train(task, graph, runs, schedule, progress=progress)
 
     def _answer(self, graph: jraph.GraphsTuple) -> Answer:
-        name = METHODS[self.method].validated_by
-        module = _module(self.method, self.recipe_, len(self.classes_))
+        method = METHODS[self.method]
+        name = method.validated_by
+        module = recipes.module(method, self.recipe_, len(self.classes_))
         members = len(jax.tree.leaves(self.parameters_)[0])
         nobody = _split(
             np.full(graphs.num_nodes(graph), UNKNOWN),
@@ -301,11 +302,6 @@ class OODGATClassifier(BaseEstimator):
             least_unknown=least_unknown(float(called), float(lost)),
             failed_members=failed,
         )
-
-
-def _module(method: str, recipe: recipes.Recipe, num_classes: int):
-    heads = recipe.get("heads", 1)
-    return methods.model(METHODS[method], num_classes, recipe["hidden"], heads)
 
 
 def _split(codes: np.ndarray, held_out: np.ndarray, num_classes: int) -> Split:

@@ -18,7 +18,7 @@ import flax.serialization
 import jax
 import numpy as np
 
-from oodgat_jax import graphs, methods, recipes
+from oodgat_jax import graphs, recipes
 from oodgat_jax.methods import METHODS
 from oodgat_jax.types import InputError
 
@@ -75,12 +75,8 @@ def load(folder: pathlib.Path) -> Model:
     except KeyError as error:
         raise InputError(f"{folder / FACTS} has no entry {error}.") from error
     try:
-        module = methods.model(
-            METHODS[model.arguments["method"]],
-            len(model.classes),
-            model.recipe["hidden"],
-            model.recipe.get("heads", 1),
-        )
+        method = METHODS[model.arguments["method"]]
+        module = recipes.module(method, model.recipe, len(model.classes))
     except (KeyError, TypeError) as error:
         raise InputError(
             f"{folder / FACTS} names a method or a recipe that there is none of: "
