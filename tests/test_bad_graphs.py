@@ -38,7 +38,7 @@ def test_isolated_nodes_are_scored(made, method):
     assert np.isfinite(found).all()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["oodgat", "gcn"])
 def test_loops_alone_are_no_edges(made, method):
     without = scores(made, NONE, method)
     assert np.isfinite(without).all()
