@@ -143,16 +143,16 @@ from experiments import results
 path, writer = sys.argv[1:]
 print("ready", flush=True)
 entry = json.loads(sys.stdin.read())
-for number in range(500):
+for number in range(1000):
     each = [entry | {"writer": writer, "number": 2 * number + k} for k in range(2)]
     results.append(path, *each)
 """
 
 
 def test_eight_writers_lose_and_mix_nothing(tmp_path):
-    """Each 500 appends of two records."""
+    """Each 1,000 appends of two records."""
     path = tmp_path / "a.jsonl"
-    entry = json.dumps(record(filler="x" * 5_000))
+    entry = json.dumps(record(filler="x" * 1_000))
     writers = [
         subprocess.Popen(
             [sys.executable, "-c", WRITER, str(path), str(name)],
@@ -171,7 +171,7 @@ def test_eight_writers_lose_and_mix_nothing(tmp_path):
         process.stdout.close()
     entries = results.read(path)
     found = Counter((entry["writer"], entry["number"]) for entry in entries)
-    assert found == Counter((str(w), n) for w in range(8) for n in range(1000))
+    assert found == Counter((str(w), n) for w in range(8) for n in range(2000))
     # Records of one append stand together.
     pairs = zip(entries[::2], entries[1::2], strict=True)
     assert all(
