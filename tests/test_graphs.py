@@ -77,10 +77,12 @@ def test_path_is_the_callers_choice(path):
     assert (build(CASES["mixed"], path).globals is not None) == (path == "sparse")
 
 
-def test_path_on_a_cpu_is_sparse_by_default():
-    if jax.default_backend() != "cpu":
-        pytest.skip("needs the CPU")
-    assert build(CASES["mixed"], "auto").globals is not None
+@pytest.mark.parametrize(
+    ("platform", "sparse"), [("cpu", True), ("gpu", False), ("tpu", False)]
+)
+def test_path_follows_the_platform_by_default(monkeypatch, platform, sparse):
+    monkeypatch.setattr(graphs.jax, "default_backend", lambda: platform)
+    assert (build(CASES["mixed"], "auto").globals is not None) == sparse
 
 
 def test_from_a_data_set():

@@ -1,0 +1,106 @@
+"""The generated parts of the README."""
+
+import subprocess
+import sys
+
+import pytest
+from records import record
+
+from experiments import readme, results
+from oodgat_jax.types import InputError
+
+PAGE = """# Title
+
+<!-- begin generated: oodgat -->
+stale
+<!-- end generated: oodgat -->
+
+Text.
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A README with one block, and records to fill it: (readme, records folder)."""
+    (tmp_path / "README.md").write_text(PAGE)
+    folder = tmp_path / "records"
+    path = folder / "oodgat.jsonl"
+    results.append(path, record("wiki-cs", "ATT"))
+    results.append(path, record("cora", "ATT", auroc=[0.1, 0.2]))
+    results.append(path, record("cora", "ENT"))
+    results.append(path, record("cora", "ATT", auroc=[0.926, 0.946]))
+    results.append(path, record("mine", "ATT", method="another"))
+    return tmp_path / "README.md", folder
+
+
+def test_readme_shows_the_latest_records(project):
+    assert not readme.run(*project, check=False)
+    text = project[0].read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| ")][2:]
+    assert [row.split()[1::2][:2] for row in rows] == [
+        ["cora", "OODGAT-ENT"],
+        ["cora", "OODGAT-ATT"],
+        ["wiki-cs", "OODGAT-ATT"],
+    ]
+    cells = [cell.strip() for cell in rows[1].split("|")[1:-1]]
+    ours = "93.6 ± 1.0"
+    assert cells[2:] == [
+        f"{ours} (92.3)",
+        f"{ours} (93.6)",
+        ours,
+        f"{ours} (26.1)",
+        f"{ours} (85.1)",
+        ours,
+    ]
+    assert "over 2 runs" in text
+    assert text.startswith("# Title\n\n<!-- begin")
+    assert text.endswith("-->\n\nText.\n")
+
+
+def test_readme_check_writes_nothing_and_settles(project):
+    assert not readme.run(*project, check=True)
+    assert project[0].read_text() == PAGE
+    readme.run(*project, check=False)
+    assert readme.run(*project, check=True)
+    assert readme.run(*project, check=False)
+    results.append(project[1] / "oodgat.jsonl", record("cora", "ENT", auroc=[0.5]))
+    assert not readme.run(*project, check=True)
+    readme.run(*project, check=False)
+    assert "over 1 to 2 runs" in project[0].read_text()
+
+
+def test_readme_command(project):
+    page, folder = project
+    command = [sys.executable, "-m", "experiments.readme"]
+    command += [f"--readme={page}", f"--records_dir={folder}"]
+
+    def call(*more):
+        return subprocess.run([*command, *more], capture_output=True, text=True)
+
+    stale = call("--check")
+    assert (stale.returncode, "is stale" in stale.stderr) == (1, True)
+    assert call().returncode == 0
+    assert call("--check").returncode == 0
+    (folder / "oodgat.jsonl").unlink()
+    lost = call()
+    assert lost.returncode == 2
+    assert lost.stderr.startswith("There are no records at")
+
+
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        (PAGE.replace("oodgat", "unheard"), "choose from benchmark"),
+        (PAGE.replace("<!-- end generated: oodgat -->\n", ""), "lacks a mark"),
+        (PAGE.replace("end generated: oodgat", "end generated: other"), "lacks a mark"),
+        ("<!-- begin generated: oodgat -->\n" + PAGE, "one too many"),
+        (PAGE + "<!-- end generated: oodgat -->\n", "one too many"),
+    ],
+)
+def test_readme_mistakes_are_named(project, page, message):
+    with pytest.raises(InputError, match=message):
+        readme.rewrite(page, project[1])
+
+
+def test_readme_without_blocks_is_left_alone(project):
+    assert readme.rewrite("# Title\n", project[1]) == "# Title\n"
