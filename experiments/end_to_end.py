@@ -77,7 +77,7 @@ def plan(
     names: Sequence[str],
     methods: Sequence[str],
     settings: Sequence[str],
-    tuned: str | None,
+    tuned: str | None = None,
 ) -> list[tuple[str, str, recipes.Recipe]]:
     """Data set, method and recipe of each training; settings go where known."""
     for method in methods:
@@ -116,6 +116,11 @@ def write(
     return [folder / name for name in (FILE, *texts)]
 
 
+def record(folder: pathlib.Path, outcome: runs.Outcome) -> None:
+    """Adds a training to the records of the table."""
+    results.append(folder / FILE, *runs.records(outcome))
+
+
 def _train(
     log: pathlib.Path,
     known: Sequence[results.Record],
@@ -138,7 +143,7 @@ def _train(
             )
         for sentence in runs.failures(outcome):
             print(sentence, file=sys.stderr)
-        results.append(log, *runs.records(outcome))
+        record(log.parent, outcome)
 
 
 def _check_settings(

@@ -12,13 +12,14 @@ how the paper tunes and is called oracle. Writes to the folder --out:
   post_hoc.jsonl               one line appended per (data set, method, detector,
                                selection: fixed, validation or oracle)
   post_hoc.md, post_hoc.tex    the table of all data sets recorded there
+  end_to_end.jsonl             the same trainings as rows of the main table, which
+                               `experiments.end_to_end` then need not train again
 
 What is recorded there with the same settings is not measured again, so that the same
 command goes on where it stopped. Exit code 2: the input was wrong; 1: every run failed.
 """
 
 import functools
-import itertools
 import pathlib
 import sys
 import time
@@ -28,23 +29,21 @@ import jax
 import numpy as np
 from absl import flags
 
-from experiments import app, post_hoc_table, progress, results, runs, tables
+from experiments import (
+    app,
+    end_to_end,
+    post_hoc_table,
+    progress,
+    results,
+    runs,
+    tables,
+)
 from experiments.post_hoc_table import ROWS, Row
 from oodgat_jax import datasets, detectors, methods, metrics, recipes
 from oodgat_jax.detectors import DETECTORS, FACTORIES, GRIDS, Settings
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
-SHARED = (
-    "datasets",
-    "splits",
-    "seeds",
-    "set",
-    "out",
-    "data_dir",
-    "path",
-    "from_records",
-)
 OWN: app.Definitions = {
     "detectors": (
         flags.DEFINE_list,
@@ -61,11 +60,12 @@ def main() -> int | None:
     """Checks all input, trains, records, draws."""
     folder = app.out_folder(FLAGS.out)
     rows = choose(FLAGS.detectors)
-    chosen = plan(FLAGS.datasets, rows, FLAGS.set)
+    trained = list(dict.fromkeys(row.method for row in rows))
+    chosen = end_to_end.plan(FLAGS.datasets, trained, FLAGS.set)
     log = folder / FILE
     known = results.read(log) if log.exists() or FLAGS.from_records else []
     work = [] if FLAGS.from_records else chosen
-    failed = [_run(log, missing(known, rows, *each), *each) for each in work]
+    failed = [_run(folder, missing(known, rows, *each), *each) for each in work]
     records = results.read(log)
     names = post_hoc_table.known(records) if FLAGS.from_records else FLAGS.datasets
     print(tables.as_text(post_hoc_table.draw(records, names)))
@@ -84,28 +84,6 @@ def choose(names: Sequence[str] | None) -> list[Row]:
                 f"The table has no detector '{name}': choose from {', '.join(known)}."
             )
     return [row for row in ROWS if names is None or row.detector in names]
-
-
-def plan(
-    names: Sequence[str], rows: Sequence[Row], settings: Sequence[str]
-) -> list[tuple[str, str, recipes.Recipe]]:
-    """Data set, method and recipe of each training; a setting goes where it is known.
-
-    Raises:
-      InputError: a name is unknown, or a setting is one to no method.
-    """
-    chosen = []
-    trained = dict.fromkeys(row.method for row in rows)
-    for name, method in itertools.product(names, trained):
-        recipe = recipes.recipe(name, method)
-        here = [s for s in settings if s.partition("=")[0] in recipe]
-        chosen.append((name, method, recipes.override(recipe, here)))
-    every = set().union(*(recipe for _, _, recipe in chosen))
-    for setting in settings:
-        if setting.partition("=")[0] not in every:
-            known = ", ".join(sorted(every))
-            raise InputError(f"No method has '{setting}': choose from {known}.")
-    return chosen
 
 
 def missing(
@@ -174,7 +152,7 @@ def write(
 
 
 def _run(
-    log: pathlib.Path,
+    folder: pathlib.Path,
     rows: Sequence[Row],
     name: str,
     method: str,
@@ -198,9 +176,10 @@ def _run(
         print(sentence, file=sys.stderr)
     if len(outcome.failed) == len(outcome.setting):
         return True
+    end_to_end.record(folder, outcome)
     for row in rows:
         records = measure(outcome, row)
-        results.append(log, *records)
+        results.append(folder / FILE, *records)
         print("\n".join(map(_describe, records)), file=sys.stderr)
     return False
 
@@ -233,4 +212,4 @@ def _scored(outcome: runs.Outcome, row: Row, settings: Settings) -> runs.Outcome
 
 
 if __name__ == "__main__":
-    app.run(main, SHARED, OWN, goes_on=True)
+    app.run(main, end_to_end.SHARED, OWN, goes_on=True)

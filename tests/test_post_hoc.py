@@ -7,7 +7,14 @@ import sys
 import numpy as np
 import pytest
 
-from experiments import post_hoc, post_hoc_table, published, readme, results
+from experiments import (
+    end_to_end,
+    post_hoc,
+    post_hoc_table,
+    published,
+    readme,
+    results,
+)
 from oodgat_jax.detectors import DETECTORS, GRIDS
 from oodgat_jax.types import InputError
 
@@ -50,6 +57,13 @@ def test_records(folder, ending):
     assert oracle >= chosen
 
 
+def test_its_training_is_a_row_of_the_main_table(folder, ending):
+    assert ending[0] == 0, ending[2]
+    (record,) = results.read(folder / end_to_end.FILE)
+    assert (record["method"], record["detector"]) == ("gat", "ENT")
+    assert record["hyperparameters"]["max_steps"] == 11
+
+
 def test_the_table_is_drawn_again_without_training(folder, ending):
     before = (folder / post_hoc.FILE).read_bytes()
     code, out, _ = call("--from_records", f"--out={folder}", cache=folder / "cache")
@@ -85,9 +99,9 @@ def test_names_are_checked_before_the_training():
     with pytest.raises(InputError, match="no detector 'ODDIN'"):
         post_hoc.choose(["ODDIN"])
     with pytest.raises(InputError, match="no data set 'corra'"):
-        post_hoc.plan(["corra"], rows, [])
+        end_to_end.plan(["corra"], ["gat"], [])
     with pytest.raises(InputError, match="No method has 'unheard=1'"):
-        post_hoc.plan(["digits"], rows, ["unheard=1"])
+        end_to_end.plan(["digits"], ["gat"], ["unheard=1"])
 
 
 def test_what_has_no_settings_is_not_tuned():
@@ -96,7 +110,8 @@ def test_what_has_no_settings_is_not_tuned():
 
 
 def test_a_setting_goes_to_the_methods_that_know_it():
-    plan = post_hoc.plan(["digits"], post_hoc.choose(None), ["consistency=7", "lr=0.5"])
+    settings = ["consistency=7", "lr=0.5"]
+    plan = end_to_end.plan(["digits"], ["gat", "oodgat"], settings)
     recipes = {method: recipe for _, method, recipe in plan}
     assert recipes["oodgat"]["consistency"] == 7.0
     assert "consistency" not in recipes["gat"]
