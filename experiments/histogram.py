@@ -12,14 +12,12 @@ import zipfile
 import numpy as np
 from absl import flags
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from experiments import app
+from experiments import app, figures
 from oodgat_jax import metrics
 from oodgat_jax.types import InputError
 
 PREFIX = "scores_"
-COLOURS = {"ID": "#3b6ea8", "OOD": "#d1793a"}
 BINS = 40
 
 FLAGS = flags.FLAGS
@@ -68,24 +66,21 @@ def read(path: pathlib.Path, run: int) -> dict[str, np.ndarray]:
 def draw(test: dict[str, np.ndarray], title: str, path: pathlib.Path) -> None:
     """Histograms of every detector's scores, ID and OOD apart."""
     names = [name for name in test if name.startswith(PREFIX)]
-    figure = Figure(figsize=(4.2 * len(names), 2.9))
-    axes = figure.subplots(1, len(names), squeeze=False)
+    figure, axes = figures.panels(len(names))
     for axis, name in zip(axes[0], names, strict=True):
         _panel(axis, test[name], test["is_ood"])
-        axis.set_title(f"{title}, {name.removeprefix(PREFIX)}", fontsize=10)
+        axis.set_title(f"{title}, {name.removeprefix(PREFIX)}")
     axes[0, 0].set_ylabel("test nodes")
-    figure.tight_layout()
-    figure.savefig(path, dpi=110, metadata={"Software": None})
+    figure.savefig(path, dpi=figures.DPI, metadata={"Software": None})
 
 
 def _panel(axis: Axes, scores: np.ndarray, is_ood: np.ndarray) -> None:
     bins = np.linspace(scores.min(), scores.max(), BINS + 1)
     for kind, mask in (("ID", ~is_ood), ("OOD", is_ood)):
-        axis.hist(scores[mask], bins, alpha=0.65, label=kind, color=COLOURS[kind])
+        axis.hist(scores[mask], bins, alpha=0.65, label=kind, color=figures.KINDS[kind])
     auroc = metrics.auroc(scores, is_ood, np.ones_like(is_ood))
     axis.set_xlabel(f"score (higher = more OOD), AUROC {100 * auroc:.1f}")
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.legend(frameon=False)
+    axis.legend()
 
 
 if __name__ == "__main__":
