@@ -58,6 +58,7 @@ def save(figure: Figure, folder: pathlib.Path, name: str) -> list[pathlib.Path]:
     """Writes NAME.pdf and NAME.png."""
     paths = [folder / f"{name}.pdf", folder / f"{name}.png"]
     undated = {"CreationDate": None}, {"Software": None}
+    _settle(figure)
     with matplotlib.rc_context(_STYLE):
         for path, metadata in zip(paths, undated, strict=True):
             figure.savefig(path, dpi=DPI, metadata=metadata)
@@ -67,6 +68,14 @@ def save(figure: Figure, folder: pathlib.Path, name: str) -> list[pathlib.Path]:
 def as_svg(figure: Figure) -> str:
     """The figure as an <svg> element."""
     text = io.StringIO()
+    _settle(figure)
     with matplotlib.rc_context(_STYLE):
         figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def _settle(figure: Figure) -> None:
+    """Lays the axes out once, since every drawing would move them a little more."""
+    if figure.get_layout_engine() is not None:
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
