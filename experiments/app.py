@@ -83,7 +83,7 @@ SHARED: Definitions = {
     "from_records": (
         flags.DEFINE_bool,
         False,
-        "Only draw the tables, from the records in --out.",
+        "Only draw, from the records in --out, and train nothing.",
         {},
     ),
     "path": (
@@ -129,6 +129,14 @@ def run(
 
     sys.stdout.reconfigure(errors="replace")  # a terminal may lack the sign ±
     app.run(guarded, flags_parser=lambda argv: _parse(argv, list(definitions), text))
+
+
+def defaulting(**values: Any) -> Definitions:
+    """The SHARED flags of these names with other defaults, as a binary's own."""
+    return {
+        name: (SHARED[name][0], value, *SHARED[name][2:])
+        for name, value in values.items()
+    }
 
 
 def out_folder(name: str) -> pathlib.Path:

@@ -17,9 +17,10 @@ records of `experiments.tune`, where it has some.
 """
 
 import functools
+import itertools
 import pathlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from absl import flags
 
@@ -87,14 +88,10 @@ def plan(
                 f"{', '.join(_METHODS)}."
             )
     cells = results.read(tuned) if tuned else []
-    chosen = []
-    for name in names:
-        for method in methods:
-            recipe = tune.tuned(cells, name, method) or recipes.recipe(name, method)
-            here = [s for s in settings if s.partition("=")[0] in recipe]
-            chosen.append((name, method, recipes.override(recipe, here)))
-    _check_settings(settings, [recipe for _, _, recipe in chosen])
-    return chosen
+    pairs = list(itertools.product(names, methods))
+    chosen = [tune.tuned(cells, *pair) or recipes.recipe(*pair) for pair in pairs]
+    chosen = recipes.override_known(chosen, settings)
+    return [(*pair, recipe) for pair, recipe in zip(pairs, chosen, strict=True)]
 
 
 def write(
@@ -144,17 +141,6 @@ def _train(
         for sentence in runs.failures(outcome):
             print(sentence, file=sys.stderr)
         record(log.parent, outcome)
-
-
-def _check_settings(
-    settings: Sequence[str], chosen: Sequence[Mapping[str, float | int]]
-) -> None:
-    every = set().union(*chosen)
-    for setting in settings:
-        if setting.partition("=")[0] not in every:
-            raise InputError(
-                f"No method has '{setting}': choose from {', '.join(sorted(every))}."
-            )
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ in their dashes too, so that a figure can be read in grey.
 
 import io
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib
 import numpy as np
@@ -52,6 +52,16 @@ def band(
     axis.plot(x, mean, color=colour, linestyle=dash, label=label)
     low, high = mean - deviation, mean + deviation
     axis.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
+
+
+def histograms(
+    axis: Axes, edges: Sequence[float], counts: Mapping[str, Sequence[float]]
+) -> None:
+    """How the scores of ID and OOD nodes are spread: counts {kind: [bins]}."""
+    for kind, dash in zip(counts, DASHES, strict=False):
+        colour = KINDS[kind]
+        axis.stairs(counts[kind], edges, fill=True, alpha=0.4, color=colour)
+        axis.stairs(counts[kind], edges, color=colour, linestyle=dash, label=kind)
 
 
 def save(figure: Figure, folder: pathlib.Path, name: str) -> list[pathlib.Path]:

@@ -18,6 +18,7 @@ nine runs of both methods on three data sets, takes about half an hour on two co
 Exit code 2: the input was wrong; 1: every run failed.
 """
 
+import itertools
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -57,7 +58,9 @@ def main() -> int | None:
     names = gkde_table.known(records) if FLAGS.from_records else FLAGS.datasets
     print(tables.as_text(gkde_table.draw(records, names)))
     print(gkde_table.note(records))
-    for path in write(folder, records):
+    table = gkde_table.draw(records, gkde_table.known(records))
+    paths = tables.write(folder, "gkde", table, gkde_table.note(records))
+    for path in (log, *paths):
         print(f"Written: {path}")
     return 1 if failed and all(failed) else None
 
@@ -72,15 +75,10 @@ def plan(
     """
     _check("data set", names, tuple(splits.CITATION_ID_CLASSES))
     _check("method", methods, METHODS)
-    chosen = []
-    for name in names:
-        for method in methods:
-            recipe = recipes.recipe(name, method, citation=True)
-            here = [s for s in settings if s.partition("=")[0] in recipe]
-            chosen.append((name, method, recipes.override(recipe, here)))
-    every = sorted(set().union(*(recipe for _, _, recipe in chosen)))
-    _check("hyper-parameter", [s.partition("=")[0] for s in settings], every)
-    return chosen
+    pairs = list(itertools.product(names, methods))
+    chosen = [recipes.recipe(*pair, citation=True) for pair in pairs]
+    chosen = recipes.override_known(chosen, settings)
+    return [(*pair, recipe) for pair, recipe in zip(pairs, chosen, strict=True)]
 
 
 def seeds(evaluations: int, initialisations: int) -> tuple[list[int], list[int]]:
@@ -136,20 +134,6 @@ def measure(
         auroc, aupr = np.array(jax.device_get(each)).T
         found |= {f"auroc{suffix}": auroc, f"aupr{suffix}": aupr}
     return found
-
-
-def write(
-    folder: pathlib.Path, records: Sequence[results.Record]
-) -> list[pathlib.Path]:
-    """The table of all recorded data sets as Markdown and LaTeX files."""
-    table = gkde_table.draw(records, gkde_table.known(records))
-    texts = {
-        "gkde.md": gkde_table.markdown(records),
-        "gkde.tex": tables.as_latex(table),
-    }
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return [folder / name for name in (FILE, *texts)]
 
 
 @jax.jit

@@ -74,10 +74,17 @@ def draw(test: dict[str, np.ndarray], title: str, path: pathlib.Path) -> None:
     figure.savefig(path, dpi=figures.DPI, metadata={"Software": None})
 
 
+def count(
+    scores: np.ndarray, is_ood: np.ndarray
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Edges of the bins, and how many ID and OOD nodes are in each."""
+    edges = np.linspace(scores.min(), scores.max(), BINS + 1)
+    kinds = {"ID": ~is_ood, "OOD": is_ood}
+    return edges, {k: np.histogram(scores[mask], edges)[0] for k, mask in kinds.items()}
+
+
 def _panel(axis: Axes, scores: np.ndarray, is_ood: np.ndarray) -> None:
-    bins = np.linspace(scores.min(), scores.max(), BINS + 1)
-    for kind, mask in (("ID", ~is_ood), ("OOD", is_ood)):
-        axis.hist(scores[mask], bins, alpha=0.65, label=kind, color=figures.KINDS[kind])
+    figures.histograms(axis, *count(scores, is_ood))
     auroc = metrics.auroc(scores, is_ood, np.ones_like(is_ood))
     axis.set_xlabel(f"score (higher = more OOD), AUROC {100 * auroc:.1f}")
     axis.legend()

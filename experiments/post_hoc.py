@@ -70,7 +70,9 @@ def main() -> int | None:
     names = post_hoc_table.known(records) if FLAGS.from_records else FLAGS.datasets
     print(tables.as_text(post_hoc_table.draw(records, names)))
     print(post_hoc_table.note(records))
-    for path in write(folder, records):
+    table = post_hoc_table.draw(records, post_hoc_table.known(records))
+    paths = tables.write(folder, "post_hoc", table, post_hoc_table.note(records))
+    for path in (log, *paths):
         print(f"Written: {path}")
     return 1 if failed and all(failed) else None
 
@@ -135,20 +137,6 @@ def select(outcome: runs.Outcome, row: Row) -> dict[str, Settings]:
         jax.tree.map(lambda leaf: leaf[whole], outcome.splits),
     )
     return {"validation": tuned.chosen, "oracle": tuned.oracle}
-
-
-def write(
-    folder: pathlib.Path, records: Sequence[results.Record]
-) -> list[pathlib.Path]:
-    """The table of all data sets as Markdown and LaTeX files."""
-    table = post_hoc_table.draw(records, post_hoc_table.known(records))
-    texts = {
-        "post_hoc.md": f"{tables.as_markdown(table)}\n{post_hoc_table.note(records)}\n",
-        "post_hoc.tex": tables.as_latex(table),
-    }
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return [folder / name for name in (FILE, *texts)]
 
 
 def _run(

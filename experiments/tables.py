@@ -1,6 +1,7 @@
 """Tables of results: one table, rendered as text, Markdown or LaTeX."""
 
 import math
+import pathlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -165,6 +166,17 @@ def as_latex(table: Table) -> str:
             "\\end{tabular}\n",
         ]
     )
+
+
+def write(
+    folder: pathlib.Path, name: str, table: Table, note: str
+) -> list[pathlib.Path]:
+    """NAME.md with a note below the table, and NAME.tex."""
+    paths = [folder / f"{name}.md", folder / f"{name}.tex"]
+    texts = [f"{as_markdown(table)}\n{note}\n", as_latex(table)]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text, encoding="utf-8")
+    return paths
 
 
 FORMATS = {"text": as_text, "markdown": as_markdown, "latex": as_latex}

@@ -138,6 +138,24 @@ def override(recipe: Recipe, settings: Sequence[str]) -> Recipe:
     return changed
 
 
+def override_known(chosen: Sequence[Recipe], settings: Sequence[str]) -> list[Recipe]:
+    """Recipes of several methods, each with those settings whose name it has.
+
+    Raises:
+      InputError: a setting is wrong, or none of the recipes has its name.
+    """
+    every = sorted(set().union(*chosen))
+    for setting in settings:
+        if setting.partition("=")[0] not in every:
+            raise InputError(
+                f"No method has '{setting}': choose from {', '.join(every)}."
+            )
+    return [
+        override(recipe, [s for s in settings if s.partition("=")[0] in recipe])
+        for recipe in chosen
+    ]
+
+
 def floats(recipe: Mapping[str, float | int]) -> dict[str, float]:
     """The part of a recipe that becomes array leaves."""
     return {name: value for name, value in recipe.items() if isinstance(value, float)}

@@ -103,7 +103,7 @@ def test_plan():
     assert found["oodgat"]["consistency"] == 1.0
     with pytest.raises(InputError, match="no method 'gcn'"):
         gkde.plan(["cora"], ["gcn"], [])
-    with pytest.raises(InputError, match="no hyper-parameter 'unheard'"):
+    with pytest.raises(InputError, match="No method has 'unheard=1'"):
         gkde.plan(["cora"], ["gkde"], ["unheard=1"])
 
 

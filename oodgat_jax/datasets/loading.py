@@ -35,6 +35,14 @@ def load(name: str, data_dir: str | Path | None = None) -> Dataset:
     return _load_cached(source, download.cache_dir())
 
 
+def at_hand(name: str, data_dir: str | Path | None = None) -> bool:
+    """Whether `load` would find all files of a data set without a download."""
+    source = DATASETS[name]
+    data_dir = data_dir or os.environ.get(DATA_DIR_VARIABLE)
+    folder = Path(data_dir) if data_dir else download.cache_dir()
+    return all((folder / source.folder / file).is_file() for file in source.files)
+
+
 def digits(
     k: int = NEIGHBOURS,
     id_classes: Sequence[int] = DATASETS["digits"].id_classes,

@@ -1,0 +1,144 @@
+"""What each regulariser does: the method trained with some of its terms only.
+
+  python -m experiments.ablation
+  python -m experiments.ablation --dataset=digits --method=oodgat-printed
+  python -m experiments.ablation --from_records --out=experiments/records
+
+Rows are cross-entropy alone, with each regulariser, with the first and each other one,
+and with all: for OODGAT the paper's seven. Weights are those of the whole method. Steps
+are chosen by the same validation score in all rows. Writes to the folder --out:
+
+  ablation.jsonl              one line appended per (terms, detector)
+  ablation.md, .tex           the table
+
+What is recorded there, or as a row of the main table in `end_to_end.jsonl` beside it,
+is not trained again. Amazon-Computers takes about an hour on two cores.
+"""
+
+from collections.abc import Sequence
+
+from absl import flags
+
+from experiments import app, choices, published, results, runs, studies, tables
+from oodgat_jax import datasets
+from oodgat_jax.methods import METHODS
+from oodgat_jax.types import InputError
+
+FLAGS = flags.FLAGS
+PAPER = ("amazon-computers",)
+SHARED = (*studies.SHARED, "method")
+OWN: app.Definitions = choices.one(*PAPER)
+FILE = "ablation.jsonl"
+METRICS = {"accuracy": "Accuracy", "auroc": "AUROC", "weighted_f1": "F1 (best)"}
+SHORT = {"consistency": "con", "entropy": "ent", "discrepancy": "dis"}
+NOTE = (
+    "Percent, mean ± standard deviation over {runs} runs, in parentheses the paper's "
+    "figure (it has those of ATT). CE is the cross-entropy of the labelled nodes."
+)
+
+
+def main() -> None:
+    """Trains what is missing, draws."""
+    folder = app.out_folder(FLAGS.out)
+    if not FLAGS.from_records:
+        (name,) = choices.names(FLAGS.dataset, PAPER, FLAGS.data_dir)
+        studies.train(folder / FILE, trainings(name, FLAGS.method))
+    records = results.read(folder / FILE)
+    print(tables.as_text(draw(records)))
+    print(note(records))
+    paths = tables.write(folder, "ablation", draw(records), note(records))
+    for path in (folder / FILE, *paths):
+        print(f"Written: {path}")
+
+
+def subsets(terms: Sequence[str]) -> list[tuple[str, ...]]:
+    """None, each alone, the first with each other one, all; in the paper's order."""
+    first, *others = terms
+    found = [(), *((term,) for term in terms), *((first, term) for term in others)]
+    return list(dict.fromkeys([*found, tuple(terms)]))
+
+
+def trainings(name: str, method: str) -> list[studies.Training]:
+    """One per subset of the method's terms; settings go where they are known."""
+    definition = METHODS.get(method)
+    if definition is None or not definition.terms:
+        able = ", ".join(key for key, each in METHODS.items() if each.terms)
+        raise InputError(f"--method={method} has no regularisers: choose from {able}.")
+    rows = subsets(definition.terms)
+    chosen = studies.recipes_of([(name, method, terms) for terms in rows])
+    dataset = datasets.load(name, FLAGS.data_dir)
+    return [
+        studies.Training(
+            f"{method} on {name}, {title(terms)}",
+            dataset,
+            method,
+            recipe,
+            {"terms": list(terms)},
+            definition._replace(terms=terms),
+            unchanged=True,
+        )
+        for terms, recipe in zip(rows, chosen, strict=True)
+    ]
+
+
+def title(terms: Sequence[str]) -> str:
+    """`ce+con+ent`, as the paper's rows are called."""
+    plain = [term.removesuffix("_printed") for term in terms]
+    return "+".join(["ce", *(SHORT.get(term, term) for term in plain)])
+
+
+def known(records: Sequence[results.Record]) -> list[tuple[str, str]]:
+    """The data sets and methods of the records."""
+    pairs = dict.fromkeys((r["dataset"], r["method"]) for r in records)
+    names = published.in_order([dataset for dataset, _ in pairs])
+    return sorted(pairs, key=lambda pair: names.index(pair[0]))
+
+
+def find(
+    records: Sequence[results.Record], dataset: str, method: str
+) -> dict[tuple[str, str], results.Record]:
+    """(row, detector) -> latest record, rows in the paper's order."""
+    mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
+    order = sorted({tuple(r["terms"]) for r in mine}, key=lambda t: (len(t), t))
+    latest = {(title(r["terms"]), r["detector"]): r for r in mine}
+    titles = [title(terms) for terms in _in_order(order)]
+    return {key: latest[key] for t in titles for key in latest if key[0] == t}
+
+
+def _in_order(found: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The paper's order, by the row that has all terms."""
+    every = max(found, key=len, default=())
+    order = subsets(every) if every else [()]
+    return [t for t in order if t in found] + [t for t in found if t not in order]
+
+
+def draw(records: Sequence[results.Record]) -> tables.Table:
+    """A row per data set, method, terms and detector."""
+    rows = []
+    for dataset, method in known(records):
+        for (row, detector), record in find(records, dataset, method).items():
+            cells = _cells(record, row, detector)
+            rows.append([dataset, f"{method}-{detector}".upper(), row, *cells])
+    if not rows:
+        raise InputError("There is no record of an ablation: run it first.")
+    best = ["max"] * len(METRICS) if len(known(records)) == 1 else [""] * len(METRICS)
+    header = ["Data set", "Method", "Loss", *METRICS.values()]
+    return tables.Table(header, rows, ["", "", "", *best])
+
+
+def note(records: Sequence[results.Record]) -> str:
+    """What the figures are."""
+    return NOTE.format(runs=results.count_runs(records))
+
+
+def _cells(record: results.Record, row: str, detector: str) -> list[tables.Cell]:
+    row = row if (record["method"], detector) == ("oodgat", "ATT") else ""
+    kept, name = runs.kept(record), record["dataset"]
+    return [
+        tables.result(kept[m], published.published("ablation", row, name, m))
+        for m in METRICS
+    ]
+
+
+if __name__ == "__main__":
+    app.run(main, SHARED, OWN, goes_on=True)

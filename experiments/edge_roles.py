@@ -1,0 +1,196 @@
+"""Which edges help to detect unknown nodes: ROC curves with some of them removed.
+
+  python -m experiments.edge_roles
+  python -m experiments.edge_roles --dataset=digits --method=gat
+  python -m experiments.edge_roles --from_records --out=experiments/records
+
+Trains MLP and GCN on the whole graph, and GCN on the graph without inter-edges (between
+an ID and an OOD node), and without those and the edges inside the ID or inside the OOD
+nodes, each split with each seed. Writes to the folder --out:
+
+  edge_roles.jsonl                    one line appended per curve, its points included
+  edge_roles.md, .tex                 the areas under the curves
+  edge_roles-DATASET-METHOD.pdf, .png the curves
+
+What is recorded there with the same settings is not trained again. Cora takes about two
+minutes on two cores.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from absl import flags
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from experiments import (
+    app,
+    choices,
+    figures,
+    published,
+    results,
+    runs,
+    studies,
+    tables,
+)
+from oodgat_jax import datasets, edge_kinds
+from oodgat_jax.types import Dataset, InputError
+
+FLAGS = flags.FLAGS
+PAPER = ("cora",)
+OWN: app.Definitions = choices.one(*PAPER) | app.defaulting(method="gcn")
+FILE = "edge_roles.jsonl"
+# What a curve's graph lacks: kinds of edges.
+SUBSETS: Mapping[str, tuple[str, ...]] = {
+    "all edges": (),
+    "no inter-edges": ("inter",),
+    "no inter- and ID-ID edges": ("inter", "id-id"),
+    "no inter- and OOD-OOD edges": ("inter", "ood-ood"),
+}
+FPR = np.linspace(0.0, 1.0, 101)
+NOTE = (
+    "Percent, mean ± standard deviation over {runs} runs; entropy of the prediction "
+    "unless another score is named."
+)
+
+
+def main() -> None:
+    """Trains what is missing, draws."""
+    folder = app.out_folder(FLAGS.out)
+    if not FLAGS.from_records:
+        (name,) = choices.names(FLAGS.dataset, PAPER, FLAGS.data_dir)
+        studies.train(folder / FILE, trainings(name, FLAGS.method), _curve)
+    records = results.read(folder / FILE)
+    print(tables.as_text(draw(records)))
+    print(note(records))
+    paths = tables.write(folder, "edge_roles", draw(records), note(records))
+    for (dataset, method), figure in draw_figures(records).items():
+        paths += figures.save(figure, folder, f"edge_roles-{dataset}-{method}")
+    for path in (folder / FILE, *paths):
+        print(f"Written: {path}")
+
+
+def trainings(name: str, method: str) -> list[studies.Training]:
+    """The graph-free MLP, then the method on each graph."""
+    methods = list(dict.fromkeys(("mlp", method)))
+    found = studies.recipes_of([(name, each, None) for each in methods])
+    chosen = dict(zip(methods, found, strict=True))
+    dataset = datasets.load(name, FLAGS.data_dir)
+    found = [_training(dataset, "mlp", chosen["mlp"], "all edges")]
+    for title in SUBSETS if method != "mlp" else ():
+        found.append(_training(dataset, method, chosen[method], title))
+    return found
+
+
+def _training(dataset: Dataset, method: str, recipe, title: str) -> studies.Training:
+    changed = dataset
+    for kind in SUBSETS[title]:
+        changed = edge_kinds.without(changed, kind)
+    keys = {"removed_edges": list(SUBSETS[title])}
+    title = f"{method} on {dataset.name}, {title}"
+    return studies.Training(title, changed, method, recipe, keys)
+
+
+def curve(scores: np.ndarray, is_ood: np.ndarray) -> np.ndarray:
+    """TPR at the false positive rates FPR, linear between ROC points; OOD positive."""
+    from sklearn.metrics import roc_curve  # late: a second of the start of others
+
+    fpr, tpr, _ = roc_curve(is_ood, scores)
+    return np.interp(FPR, fpr, tpr)
+
+
+def _curve(outcome: runs.Outcome, detector: str) -> dict:
+    """The points of every run's curve on its test nodes, for the record."""
+    split = outcome.splits
+    points = []
+    for run, scores in enumerate(outcome.scores[detector]):
+        test = np.asarray(split.test[run])
+        if np.isfinite(scores).all():
+            found = curve(scores[test], np.asarray(split.is_ood[run])[test])
+            points.append(found.round(4).tolist())
+        else:
+            points.append([None] * len(FPR))
+    return {"roc_tpr": points}
+
+
+def find(
+    records: Sequence[results.Record], dataset: str, method: str
+) -> dict[tuple[str, str, str], results.Record]:
+    """(method, title, detector) -> latest record: MLP's, then those of the method."""
+    found = {}
+    for each in dict.fromkeys(("mlp", method)):
+        for title, removed in SUBSETS.items():
+            for detector in ("ENT", "ATT", "vacuity"):
+                record = results.latest(
+                    records,
+                    dataset=dataset,
+                    method=each,
+                    detector=detector,
+                    removed_edges=list(removed),
+                )
+                if record:
+                    found[each, title, detector] = record
+    return found
+
+
+def known(records: Sequence[results.Record]) -> list[tuple[str, str]]:
+    """Data sets and methods of the records; MLP alone only if there is no other."""
+    pairs = dict.fromkeys((r["dataset"], r["method"]) for r in records)
+    names = published.in_order([dataset for dataset, _ in pairs])
+    found = [(d, m) for d in names for other, m in pairs if other == d and m != "mlp"]
+    return found or list(pairs)
+
+
+def draw(records: Sequence[results.Record]) -> tables.Table:
+    """A row per curve: AUROC and FPR95."""
+    rows = []
+    for dataset, method in known(records):
+        for (_, title, _), record in find(records, dataset, method).items():
+            kept = runs.kept(record)
+            cells = [tables.result(kept[metric]) for metric in ("auroc", "fpr95")]
+            rows.append([dataset, _name(record), title, *cells])
+    if not rows:
+        raise InputError("There is no record of edge roles: run it first.")
+    return tables.Table(["Data set", "Method", "Graph", "AUROC", "FPR95"], rows)
+
+
+def note(records: Sequence[results.Record]) -> str:
+    """What the figures are."""
+    return NOTE.format(runs=results.count_runs(records))
+
+
+def draw_figures(records: Sequence[results.Record]) -> dict[tuple[str, str], Figure]:
+    """(data set, method) -> two panels: with and without a graph, and by edges."""
+    drawn = {}
+    for dataset, method in known(records):
+        found = find(records, dataset, method)
+        figure, axes = figures.panels(2, sharey=True)
+        whole = {
+            _name(r): r for (_, title, _), r in found.items() if title == "all edges"
+        }
+        subsets = {t: r for (m, t, _), r in found.items() if m == method}
+        score = _name(next(iter(subsets.values())))
+        _panel(axes[0, 0], whole, f"{dataset}, whole graph")
+        _panel(axes[0, 1], subsets, f"{dataset}, {score} by edges")
+        axes[0, 0].set_ylabel("true positive rate (OOD found)")
+        drawn[dataset, method] = figure
+    return drawn
+
+
+def _name(record: results.Record) -> str:
+    detector = record["detector"]
+    return record["method"] if detector == "ENT" else f"{record['method']}, {detector}"
+
+
+def _panel(axis: Axes, curves: Mapping[str, results.Record], title: str) -> None:
+    for number, (label, record) in enumerate(curves.items()):
+        points = np.array(record["roc_tpr"], float)
+        auroc = 100 * np.mean(runs.kept(record)["auroc"])
+        figures.band(axis, FPR, points, number, f"{label} ({auroc:.1f})")
+    axis.plot([0, 1], [0, 1], color="0.7", linewidth=0.8, zorder=0)
+    axis.set(title=title, xlabel="false positive rate (ID called OOD)")
+    axis.legend(title="AUROC in parentheses", loc="lower right", fontsize=8)
+
+
+if __name__ == "__main__":
+    app.run(main, studies.SHARED, OWN, goes_on=True)

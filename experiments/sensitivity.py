@@ -1,0 +1,195 @@
+"""How results move with a hyper-parameter, one at a time: the paper's four curves.
+
+  python -m experiments.sensitivity
+  python -m experiments.sensitivity --dataset=digits --values=consistency=0,1,2,4
+  python -m experiments.sensitivity --from_records --out=experiments/records
+
+Every value of a curve is a run of the same compiled program, with all splits and seeds.
+--values takes any hyper-parameter that is a float, as often as wanted. Writes to --out:
+
+  sensitivity.jsonl                      one line appended per (setting, detector)
+  sensitivity.md, .tex                   the numbers
+  sensitivity-DATASET-METHOD.pdf, .png   the curves
+
+What is recorded there, or as a row of the main table in `end_to_end.jsonl` beside it,
+is not trained again. Amazon-Computers takes about three hours on two cores, one with
+--seeds=1.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from absl import flags
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from experiments import (
+    ablation,
+    app,
+    choices,
+    figures,
+    results,
+    runs,
+    studies,
+    tables,
+    tune,
+)
+from oodgat_jax import datasets, recipes
+from oodgat_jax.types import InputError
+
+FLAGS = flags.FLAGS
+PAPER = ("amazon-computers",)
+SHARED = (*studies.SHARED, "method")
+VALUES: Mapping[str, tuple[float, ...]] = {
+    "consistency": (0.0, 0.5, 1.0, 2.0, 4.0),
+    "entropy": (0.0, 0.01, 0.05, 0.1, 0.3),
+    "discrepancy": (0.0, 0.001, 0.005, 0.02, 0.1),
+    "threshold": (0.0, 0.2, 0.4, 0.6, 0.8),
+}
+OWN: app.Definitions = choices.one(*PAPER) | {
+    "values": (
+        flags.DEFINE_multi_string,
+        [],
+        "name=value,value,... for one curve, instead of the paper's four.",
+        {},
+    ),
+}
+FILE = "sensitivity.jsonl"
+SYMBOLS = {
+    "consistency": r"$\beta$",
+    "entropy": r"$\gamma$",
+    "discrepancy": r"$\zeta$",
+    "threshold": r"$\epsilon$",
+}
+METRICS = ablation.METRICS
+NOTE = (
+    "Percent, mean ± standard deviation over {runs} runs; all other hyper-parameters "
+    "are those of the main table."
+)
+
+
+def main() -> None:
+    """Trains what is missing, draws."""
+    folder = app.out_folder(FLAGS.out)
+    if not FLAGS.from_records:
+        (name,) = choices.names(FLAGS.dataset, PAPER, FLAGS.data_dir)
+        studies.train(folder / FILE, trainings(name, FLAGS.method))
+    records = results.read(folder / FILE)
+    print(tables.as_text(draw(records)))
+    print(note(records))
+    paths = tables.write(folder, "sensitivity", draw(records), note(records))
+    for (dataset, method), figure in draw_figures(records).items():
+        paths += figures.save(figure, folder, f"sensitivity-{dataset}-{method}")
+    for path in (folder / FILE, *paths):
+        print(f"Written: {path}")
+
+
+def trainings(name: str, method: str) -> list[studies.Training]:
+    """One per curve, its values one more axis of the runs."""
+    recipe = studies.recipe(name, method)
+    curves = tune.parse_grid(FLAGS.values, recipe) if FLAGS.values else VALUES
+    for each in curves:
+        if each not in recipes.floats(recipe):
+            able = ", ".join(recipes.floats(recipe))
+            raise InputError(f"{method} has no float '{each}': choose from {able}.")
+    dataset = datasets.load(name, FLAGS.data_dir)
+    return [
+        studies.Training(
+            f"{method} on {name}, {each}",
+            dataset,
+            method,
+            recipe,
+            {"base": recipe},
+            hypers=[{each: value} for value in values],
+            unchanged=True,
+        )
+        for each, values in curves.items()
+    ]
+
+
+def curves(
+    records: Sequence[results.Record], dataset: str, method: str
+) -> dict[str, dict[str, list[results.Record]]]:
+    """Hyper-parameter -> detector -> records by rising value, of the latest base."""
+    mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
+    base = mine[-1]["base"]
+    found: dict[str, dict[str, dict[float, results.Record]]] = {}
+    for record in (r for r in mine if r["base"] == base):
+        setting = record["hyperparameters"]
+        changed = [name for name in base if setting[name] != base[name]]
+        for name in changed or VALUES:  # the base is a point of every curve
+            if name in base:
+                detectors = found.setdefault(name, {})
+                points = detectors.setdefault(record["detector"], {})
+                points[setting[name]] = record
+    return {
+        name: {d: [p[v] for v in sorted(p)] for d, p in detectors.items()}
+        for name, detectors in found.items()
+        if any(len(points) > 1 for points in detectors.values())
+    }
+
+
+def draw(records: Sequence[results.Record]) -> tables.Table:
+    """A row per value of each curve and detector."""
+    rows = []
+    for pair in ablation.known(records):
+        for name, detectors in curves(records, *pair).items():
+            for detector, points in detectors.items():
+                rows += [[*pair, detector, name, *_cells(r, name)] for r in points]
+    if not rows:
+        raise InputError("There is no record of sensitivity: run it first.")
+    header = ["Data set", "Method", "Score", "Hyper-parameter", "Value"]
+    return tables.Table([*header, *METRICS.values()], rows)
+
+
+def note(records: Sequence[results.Record]) -> str:
+    """What the figures are."""
+    return NOTE.format(runs=results.count_runs(records))
+
+
+def draw_figures(records: Sequence[results.Record]) -> dict[tuple[str, str], Figure]:
+    """(data set, method) -> a panel per hyper-parameter."""
+    drawn = {}
+    for pair in ablation.known(records):
+        found = curves(records, *pair)
+        columns = min(2, len(found))
+        figure, axes = figures.panels(columns, -(-len(found) // columns), sharey=True)
+        for axis, (name, detectors) in zip(axes.flat, found.items(), strict=False):
+            _panel(axis, name, detectors)
+        for axis in axes.flat[len(found) :]:
+            axis.set_visible(False)
+        for axis in axes[:, 0]:
+            axis.set_ylabel("percent")
+        axes[0, 0].legend(fontsize=8)
+        figure.suptitle(", ".join(pair), fontsize=10)
+        drawn[pair] = figure
+    return drawn
+
+
+def _cells(record: results.Record, name: str) -> list[tables.Cell | str]:
+    kept = runs.kept(record)
+    value = f"{record['hyperparameters'][name]:g}"
+    return [value, *(tables.result(kept[metric]) for metric in METRICS)]
+
+
+def _panel(
+    axis: Axes, name: str, detectors: Mapping[str, Sequence[results.Record]]
+) -> None:
+    """Lines over equally spaced values, since they grow by factors and begin at 0."""
+    detector = "ATT" if "ATT" in detectors else next(iter(detectors))
+    points = detectors[detector]
+    values = [record["hyperparameters"][name] for record in points]
+    for number, (metric, title) in enumerate(METRICS.items()):
+        each = np.array([record["metrics"][metric] for record in points], float).T
+        label = title if metric == "accuracy" else f"{title}, {detector}"
+        figures.band(axis, range(len(values)), 100 * each, number, label)
+    axis.set_xticks(range(len(values)), [f"{value:g}" for value in values])
+    base = points[0]["base"][name]
+    if base in values:
+        axis.axvline(values.index(base), color="0.7", linewidth=0.8, zorder=0)
+    symbol = f"{SYMBOLS[name]}, " if name in SYMBOLS else ""
+    axis.set_xlabel(f"{symbol}{name} (grey: main table)")
+
+
+if __name__ == "__main__":
+    app.run(main, SHARED, OWN, goes_on=True)

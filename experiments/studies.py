@@ -1,0 +1,135 @@
+"""The trainings of an analysis: what is not recorded yet is trained and recorded.
+
+An analysis changes one thing at a time: the edges of a graph, the terms of a loss, a
+weight. What it changed stands in its records under keys of its own, beside what all
+records have.
+"""
+
+import pathlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from absl import flags
+
+from experiments import progress, results, runs
+from oodgat_jax import recipes
+from oodgat_jax.methods import METHODS, Method
+from oodgat_jax.types import Dataset
+
+FLAGS = flags.FLAGS
+SHARED = ("splits", "seeds", "set", "out", "data_dir", "path", "from_records")
+MAIN_TABLE = "end_to_end.jsonl"
+
+Further = Callable[[runs.Outcome, str], Mapping[str, Any]]
+
+
+class Training(NamedTuple):
+    """A method on a (changed) data set, on all splits and seeds of the flags."""
+
+    title: str  # on the progress line
+    dataset: Dataset
+    method: str
+    recipe: recipes.Recipe
+    keys: Mapping[str, Any]  # what tells its records from others of the same settings
+    definition: Method | None = None  # if it is not the method of that name
+    hypers: Sequence[Mapping[str, float]] = ({},)  # settings in one program
+    unchanged: bool = False  # the graph is the data set's own, as in the main table
+
+
+def recipe(name: str, method: str) -> recipes.Recipe:
+    """The recipe of a method on a data set, with the settings of --set."""
+    return recipes.override(recipes.recipe(name, method), FLAGS.set)
+
+
+def recipes_of(
+    chosen: Sequence[tuple[str, str, Sequence[str] | None]],
+) -> list[recipes.Recipe]:
+    """Of (data set, method, terms) each, with the settings of --set where known."""
+    found = [recipes.recipe(name, method, terms=t) for name, method, t in chosen]
+    return recipes.override_known(found, FLAGS.set)
+
+
+def train(
+    log: pathlib.Path, trainings: Sequence[Training], further: Further | None = None
+) -> None:
+    """Trains what the log lacks, one after the other, and appends it there.
+
+    Of an unchanged graph, what the main table's records in the same folder have is
+    taken from them, unless `further` is given: more keys, from an outcome and the name
+    of a detector.
+    """
+    for training in trainings:
+        if training.unchanged and further is None:
+            _borrow(log, training)
+        missing = _missing(_read(log), training)
+        if not missing:
+            print(f"{training.title} is recorded already.", file=sys.stderr)
+            continue
+        outcome = _train(training, missing)
+        records = [record | training.keys for record in runs.records(outcome)]
+        if further:
+            records = [r | further(outcome, r["detector"]) for r in records]
+        results.append(log, *records)
+
+
+def _train(training: Training, hypers: Sequence[Mapping[str, float]]) -> runs.Outcome:
+    with progress.Line(training.title) as line:
+        outcome = runs.run(
+            training.dataset,
+            training.method,
+            training.recipe,
+            *_seeds(),
+            hypers=hypers,
+            definition=training.definition,
+            path=FLAGS.path,
+            progress=line,
+        )
+    for sentence in runs.failures(outcome):
+        print(sentence, file=sys.stderr)
+    return outcome
+
+
+def _seeds() -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return runs.split_seeds(FLAGS.splits), tuple(range(FLAGS.seeds))
+
+
+def _read(log: pathlib.Path) -> list[results.Record]:
+    return results.read(log) if log.exists() else []
+
+
+def _found(
+    records: Sequence[results.Record],
+    training: Training,
+    hyper: Mapping[str, float],
+    keys: Mapping[str, Any],
+) -> list[results.Record]:
+    definition = training.definition or METHODS[training.method]
+    same = [r for r in records if all(r.get(k) == v for k, v in keys.items())]
+    return runs.recorded(
+        same,
+        training.dataset.name,
+        training.method,
+        training.recipe | hyper,
+        *_seeds(),
+        definition.detectors,
+    )
+
+
+def _missing(
+    records: Sequence[results.Record], training: Training
+) -> list[Mapping[str, float]]:
+    """The settings that are not recorded."""
+    return [
+        h for h in training.hypers if not _found(records, training, h, training.keys)
+    ]
+
+
+def _borrow(log: pathlib.Path, training: Training) -> None:
+    """Takes over what the main table has of the missing settings."""
+    definition = training.definition or METHODS[training.method]
+    terms = {"terms": list(definition.terms)}
+    there = _read(log.parent / MAIN_TABLE)
+    for hyper in _missing(_read(log), training):
+        found = _found(there, training, hyper, terms)
+        results.append(log, *(record | training.keys for record in found))

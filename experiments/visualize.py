@@ -1,0 +1,230 @@
+"""GCN and OODGAT side by side: hidden layer, scores, and entropy over training.
+
+  python -m experiments.visualize
+  python -m experiments.visualize --dataset=digits --methods=gat,oodgat
+  python -m experiments.visualize --from_records --out=experiments/records
+
+Three rows of panels: t-SNE of the hidden layer and histograms of the test nodes'
+scores, both of the run whose AUROC is the median, and the mean entropy of ID and OOD
+test nodes over the first --steps steps, mean and deviation over all runs. Writes to the
+folder --out:
+
+  visualize.jsonl                  one line appended per (method, detector), with all
+                                   that the figure shows
+  visualize-DATASET.pdf, .png      the figure
+
+What is recorded there with the same settings is not trained again. Cora takes about
+three minutes on two cores.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from absl import flags
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from experiments import (
+    app,
+    choices,
+    dynamics,
+    figures,
+    histogram,
+    published,
+    results,
+    runs,
+    studies,
+)
+from oodgat_jax import datasets, methods, recipes, train
+from oodgat_jax.methods import METHODS
+from oodgat_jax.types import InputError
+
+FLAGS = flags.FLAGS
+PAPER = ("cora",)
+OWN: app.Definitions = choices.one(*PAPER) | {
+    "methods": (
+        flags.DEFINE_list,
+        ["gcn", "oodgat"],
+        f"Columns of the figure, of {', '.join(METHODS)}.",
+        {},
+    ),
+    "steps": (
+        flags.DEFINE_integer,
+        300,
+        "Steps over which the entropy is followed.",
+        {"lower_bound": 1},
+    ),
+}
+FILE = "visualize.jsonl"
+MOST_POINTS = 4000  # of the t-SNE; of a larger graph as many nodes are drawn by chance
+_MARKERS = "o^sDvP*X"
+
+
+def main() -> None:
+    """Trains what is missing, draws."""
+    folder = app.out_folder(FLAGS.out)
+    if not FLAGS.from_records:
+        (name,) = choices.names(FLAGS.dataset, PAPER, FLAGS.data_dir)
+        studies.train(folder / FILE, trainings(name, FLAGS.methods), look)
+    records = results.read(folder / FILE)
+    paths = [folder / FILE]
+    for dataset, figure in draw_figures(records).items():
+        paths += figures.save(figure, folder, f"visualize-{dataset}")
+    for path in paths:
+        print(f"Written: {path}")
+
+
+def trainings(name: str, chosen: Sequence[str]) -> list[studies.Training]:
+    """One per method."""
+    found = studies.recipes_of([(name, method, None) for method in chosen])
+    dataset = datasets.load(name, FLAGS.data_dir)
+    keys = {"followed_steps": FLAGS.steps}
+    return [
+        studies.Training(f"{method} on {name}", dataset, method, recipe, keys)
+        for method, recipe in zip(chosen, found, strict=True)
+    ]
+
+
+def look(outcome: runs.Outcome, detector: str) -> dict:
+    """What the figure shows of an outcome, for the record of a detector."""
+    shown = _median_run(outcome.metrics[detector]["auroc"])
+    test = np.asarray(outcome.splits.test[shown])
+    scores = outcome.scores[detector][shown][test]
+    is_ood = np.asarray(outcome.splits.is_ood[shown])
+    edges, counts = histogram.count(scores, is_ood[test])
+    found = {
+        "shown_run": shown,
+        "histogram_edges": edges.round(5).tolist(),
+        "histogram": {kind: count.tolist() for kind, count in counts.items()},
+    }
+    if detector == outcome.definition.detectors[0]:
+        found |= {"embedding": embed(outcome, shown), "dynamics": follow(outcome)}
+    return found
+
+
+def _median_run(aurocs: np.ndarray) -> int:
+    if np.isnan(aurocs).all():
+        raise InputError("Every run failed: there is nothing to show.")
+    return int(np.nanargmin(np.abs(aurocs - np.nanmedian(aurocs))))
+
+
+def embed(outcome: runs.Outcome, run: int) -> dict[str, list]:
+    """t-SNE of the hidden layer: x, y and label of each node shown."""
+    from sklearn.manifold import TSNE  # late: seconds of the start of others
+
+    params = jax.tree.map(lambda leaf: leaf[run], outcome.states.best)
+    hidden = methods.predictor(outcome.module, params)(outcome.graph).hidden
+    nodes = np.arange(len(hidden))
+    if len(nodes) > MOST_POINTS:
+        rng = np.random.default_rng(0)
+        nodes = np.sort(rng.choice(nodes, MOST_POINTS, replace=False))
+    places = TSNE(random_state=0).fit_transform(np.asarray(hidden)[nodes])
+    x, y = places.T.round(2).tolist()
+    labels = np.asarray(outcome.splits.labels[run])[nodes]
+    return {
+        "x": x,
+        "y": y,
+        "label": labels.tolist(),
+        "classes": outcome.logits.shape[2],
+    }
+
+
+def follow(outcome: runs.Outcome) -> dict[str, list]:
+    """Mean entropies {kind: [S, T]} at steps [T], of the same runs from their start."""
+    (recipe,) = outcome.settings
+    schedule = recipes.schedule(outcome.definition, recipe)
+    schedule = schedule._replace(max_steps=FLAGS.steps)
+    count = len(outcome.model_seeds)
+    started = train.Run(
+        key=jax.vmap(jax.random.key)(jnp.array(outcome.model_seeds, jnp.uint32)),
+        split=outcome.splits,
+        hyper={
+            k: np.full(count, v, np.float32) for k, v in recipes.leaves(recipe).items()
+        },
+    )
+    definition, module = outcome.definition, outcome.module
+    steps, found = dynamics.trace(
+        methods.assemble(definition, module),
+        outcome.graph,
+        methods.prepare(definition, module, outcome.graph, started),
+        schedule,
+        dynamics.mean_entropies(module),
+    )
+    rounded = {kind: values.round(4).tolist() for kind, values in found.items()}
+    return {"steps": steps.tolist(), **rounded}
+
+
+def find(
+    records: Sequence[results.Record], dataset: str
+) -> dict[str, dict[str, results.Record]]:
+    """Method -> detector -> latest record."""
+    found: dict[str, dict[str, results.Record]] = {}
+    for record in records:
+        if record["dataset"] == dataset:
+            found.setdefault(record["method"], {})[record["detector"]] = record
+    return found
+
+
+def draw_figures(records: Sequence[results.Record]) -> dict[str, Figure]:
+    """Data set -> a column of panels per method."""
+    names = published.in_order([record["dataset"] for record in records])
+    return {name: _figure(find(records, name), name) for name in names}
+
+
+def _figure(found: Mapping[str, Mapping[str, results.Record]], name: str) -> Figure:
+    columns = [(m, d) for m, detectors in found.items() for d in (detectors,)]
+    figure, axes = figures.panels(len(columns), 3)
+    for column, (method, detectors) in enumerate(columns):
+        whole = next(r for r in detectors.values() if "embedding" in r)
+        last = list(detectors.values())[-1]
+        _scatter(axes[0, column], whole["embedding"])
+        axes[0, column].set_title(f"{method} on {name}: hidden layer, t-SNE")
+        _scores(axes[1, column], last)
+        _entropies(axes[2, column], whole["dynamics"])
+    axes[1, 0].set_ylabel("test nodes")
+    axes[2, 0].set_ylabel("mean entropy (nats)")
+    low, high = zip(*(axis.get_ylim() for axis in axes[2]), strict=True)
+    for axis in axes[2]:
+        axis.set_ylim(min(low), max(high))
+    return figure
+
+
+def _scatter(axis: Axes, places: Mapping[str, Sequence]) -> None:
+    """ID classes as filled marks of their own, all OOD nodes as crosses behind them."""
+    x, y, label = (np.array(places[name]) for name in ("x", "y", "label"))
+    classes = places["classes"]
+    outside = label == classes
+    axis.scatter(
+        x[outside], y[outside], s=9, marker="x", linewidths=0.6, label="OOD",
+        color=figures.KINDS["OOD"], alpha=0.6,
+    )  # fmt: skip
+    colours = [c for c in figures.COLOURS if c != figures.KINDS["OOD"]]
+    for number in range(classes):
+        mine = label == number
+        axis.scatter(
+            x[mine], y[mine], s=7, marker=_MARKERS[number % len(_MARKERS)],
+            linewidths=0, color=colours[number % len(colours)], label=f"ID {number}",
+        )  # fmt: skip
+    axis.set(xticks=[], yticks=[])
+    axis.legend(fontsize=7, markerscale=1.8, loc="best", handletextpad=0.1)
+
+
+def _scores(axis: Axes, record: results.Record) -> None:
+    figures.histograms(axis, record["histogram_edges"], record["histogram"])
+    auroc = 100 * record["metrics"]["auroc"][record["shown_run"]]
+    axis.set_xlabel(f"{record['detector']} score of a test node, AUROC {auroc:.1f}")
+    axis.legend()
+
+
+def _entropies(axis: Axes, followed: Mapping[str, Sequence]) -> None:
+    for number, kind in enumerate(figures.KINDS):
+        values = np.array(followed[kind], float)
+        figures.band(axis, followed["steps"], values, number, kind)
+    axis.set_xlabel("training step")
+    axis.legend()
+
+
+if __name__ == "__main__":
+    app.run(main, studies.SHARED, OWN, goes_on=True)
