@@ -27,7 +27,14 @@ from oodgat_jax.types import InputError
 FLAGS = flags.FLAGS
 PAPER = ("amazon-computers",)
 SHARED = (*studies.SHARED, "method")
-OWN: app.Definitions = choices.one(*PAPER)
+OWN: app.Definitions = choices.one(*PAPER) | {
+    "rows": (
+        flags.DEFINE_list,
+        None,
+        "Those to train, if not all, as the table calls them: ce,ce+con,...",
+        {},
+    ),
+}
 FILE = "ablation.jsonl"
 METRICS = {"accuracy": "Accuracy", "auroc": "AUROC", "weighted_f1": "F1 (best)"}
 SHORT = {"consistency": "con", "entropy": "ent", "discrepancy": "dis"}
@@ -64,7 +71,7 @@ def trainings(name: str, method: str) -> list[studies.Training]:
     if definition is None or not definition.terms:
         able = ", ".join(key for key, each in METHODS.items() if each.terms)
         raise InputError(f"--method={method} has no regularisers: choose from {able}.")
-    rows = subsets(definition.terms)
+    rows = _chosen(subsets(definition.terms), FLAGS.rows)
     chosen = studies.recipes_of([(name, method, terms) for terms in rows])
     dataset = datasets.load(name, FLAGS.data_dir)
     return [
@@ -79,6 +86,16 @@ def trainings(name: str, method: str) -> list[studies.Training]:
         )
         for terms, recipe in zip(rows, chosen, strict=True)
     ]
+
+
+def _chosen(
+    rows: Sequence[tuple[str, ...]], named: Sequence[str] | None
+) -> list[tuple[str, ...]]:
+    known = {title(terms): terms for terms in rows}
+    for name in named or ():
+        if name not in known:
+            raise InputError(f"--rows has '{name}': choose from {', '.join(known)}.")
+    return [terms for name, terms in known.items() if named is None or name in named]
 
 
 def title(terms: Sequence[str]) -> str:
@@ -97,12 +114,14 @@ def known(records: Sequence[results.Record]) -> list[tuple[str, str]]:
 def find(
     records: Sequence[results.Record], dataset: str, method: str
 ) -> dict[tuple[str, str], results.Record]:
-    """(row, detector) -> latest record, rows in the paper's order."""
+    """(row, detector) -> latest record, detectors apart, rows in the paper's order."""
     mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
     order = sorted({tuple(r["terms"]) for r in mine}, key=lambda t: (len(t), t))
     latest = {(title(r["terms"]), r["detector"]): r for r in mine}
     titles = [title(terms) for terms in _in_order(order)]
-    return {key: latest[key] for t in titles for key in latest if key[0] == t}
+    detectors = sorted({detector for _, detector in latest})
+    keys = [(row, detector) for detector in detectors for row in titles]
+    return {key: latest[key] for key in keys if key in latest}
 
 
 def _in_order(found: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -118,12 +137,10 @@ def draw(records: Sequence[results.Record]) -> tables.Table:
     for dataset, method in known(records):
         for (row, detector), record in find(records, dataset, method).items():
             cells = _cells(record, row, detector)
-            rows.append([dataset, f"{method}-{detector}".upper(), row, *cells])
+            rows.append([dataset, f"{method}-{detector}", row, *cells])
     if not rows:
         raise InputError("There is no record of an ablation: run it first.")
-    best = ["max"] * len(METRICS) if len(known(records)) == 1 else [""] * len(METRICS)
-    header = ["Data set", "Method", "Loss", *METRICS.values()]
-    return tables.Table(header, rows, ["", "", "", *best])
+    return tables.Table(["Data set", "Method", "Loss", *METRICS.values()], rows)
 
 
 def note(records: Sequence[results.Record]) -> str:

@@ -189,7 +189,7 @@ def _panel(axis: Axes, curves: Mapping[str, results.Record], title: str) -> None
         figures.band(axis, FPR, points, number, f"{label} ({auroc:.1f})")
     axis.plot([0, 1], [0, 1], color="0.7", linewidth=0.8, zorder=0)
     axis.set(title=title, xlabel="false positive rate (ID called OOD)")
-    axis.legend(title="AUROC in parentheses", loc="lower right", fontsize=8)
+    axis.legend(title="AUROC in parentheses", loc="lower right")
 
 
 if __name__ == "__main__":

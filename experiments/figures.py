@@ -1,7 +1,8 @@
 """How figures look and how they are kept: the same numbers give the same file.
 
 Colours are those of Okabe and Ito, which colour-blind readers tell apart; lines differ
-in their dashes too, so that a figure can be read in grey.
+in their dashes too, so that a figure can be read in grey. Importing this module sets
+matplotlib's style for the process.
 """
 
 import io
@@ -20,24 +21,27 @@ KINDS = {"ID": COLOURS[0], "OOD": COLOURS[1]}
 DPI = 160
 
 _PANEL = (3.6, 2.8)  # inches
-_STYLE = {
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlesize": 10,
-    "font.size": 9,
-    "legend.frameon": False,
-    "lines.linewidth": 1.6,
-    "pdf.fonttype": 42,  # text stays text
-    "svg.hashsalt": "oodgat-jax",
-}
+matplotlib.rcParams.update(
+    {
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "axes.titlesize": 9.5,
+        "font.size": 9,
+        "legend.fontsize": 8,
+        "legend.frameon": False,
+        "legend.title_fontsize": 8,
+        "lines.linewidth": 1.6,
+        "pdf.fonttype": 42,  # text stays text
+        "svg.hashsalt": "oodgat-jax",
+    }
+)
 
 
 def panels(columns: int, rows: int = 1, **options) -> tuple[Figure, np.ndarray]:
     """A figure and its axes [rows, columns]; options go to `Figure.subplots`."""
-    with matplotlib.rc_context(_STYLE):
-        size = (_PANEL[0] * columns, _PANEL[1] * rows)
-        figure = Figure(figsize=size, layout="constrained")
-        return figure, figure.subplots(rows, columns, squeeze=False, **options)
+    size = (_PANEL[0] * columns, _PANEL[1] * rows)
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
 def band(
@@ -69,9 +73,8 @@ def save(figure: Figure, folder: pathlib.Path, name: str) -> list[pathlib.Path]:
     paths = [folder / f"{name}.pdf", folder / f"{name}.png"]
     undated = {"CreationDate": None}, {"Software": None}
     _settle(figure)
-    with matplotlib.rc_context(_STYLE):
-        for path, metadata in zip(paths, undated, strict=True):
-            figure.savefig(path, dpi=DPI, metadata=metadata)
+    for path, metadata in zip(paths, undated, strict=True):
+        figure.savefig(path, dpi=DPI, metadata=metadata)
     return paths
 
 
@@ -79,8 +82,7 @@ def as_svg(figure: Figure) -> str:
     """The figure as an <svg> element."""
     text = io.StringIO()
     _settle(figure)
-    with matplotlib.rc_context(_STYLE):
-        figure.savefig(text, format="svg", metadata={"Date": None})
+    figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()[text.getvalue().index("<svg") :]
 
 

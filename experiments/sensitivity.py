@@ -160,8 +160,8 @@ def draw_figures(records: Sequence[results.Record]) -> dict[tuple[str, str], Fig
             axis.set_visible(False)
         for axis in axes[:, 0]:
             axis.set_ylabel("percent")
-        axes[0, 0].legend(fontsize=8)
-        figure.suptitle(", ".join(pair), fontsize=10)
+        axes[0, 0].legend()
+        figure.suptitle(", ".join(pair))
         drawn[pair] = figure
     return drawn
 

@@ -208,7 +208,7 @@ def _scatter(axis: Axes, places: Mapping[str, Sequence]) -> None:
             linewidths=0, color=colours[number % len(colours)], label=f"ID {number}",
         )  # fmt: skip
     axis.set(xticks=[], yticks=[])
-    axis.legend(fontsize=7, markerscale=1.8, loc="best", handletextpad=0.1)
+    axis.legend(markerscale=1.8, loc="best", handletextpad=0.1)
 
 
 def _scores(axis: Axes, record: results.Record) -> None:

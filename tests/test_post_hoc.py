@@ -1,11 +1,8 @@
 """The binary of the post-hoc table: trained, tuned, recorded, drawn again."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from binaries import call
 
 from experiments import (
     end_to_end,
@@ -21,18 +18,6 @@ from oodgat_jax.types import InputError
 TINY = ["--splits=1", "--seeds=2", "--set=max_steps=11", "--set=hidden=8"]
 
 
-def call(*arguments, cache):
-    """Exit code, stdout and stderr of the binary."""
-    done = subprocess.run(
-        [sys.executable, "-m", "experiments.post_hoc", *arguments],
-        capture_output=True,
-        check=False,
-        text=True,
-        env=os.environ | {"OODGAT_CACHE_DIR": str(cache), "OODGAT_DATA_DIR": ""},
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("post_hoc")
@@ -42,7 +27,7 @@ def folder(tmp_path_factory):
 def ending(folder):
     """One detector, which is tuned, on one method."""
     arguments = [*TINY, "--detectors=energy", f"--out={folder}"]
-    return call(*arguments, cache=folder / "cache")
+    return call("post_hoc", *arguments, cache=folder / "cache")
 
 
 def test_records(folder, ending):
@@ -66,7 +51,9 @@ def test_its_training_is_a_row_of_the_main_table(folder, ending):
 
 def test_the_table_is_drawn_again_without_training(folder, ending):
     before = (folder / post_hoc.FILE).read_bytes()
-    code, out, _ = call("--from_records", f"--out={folder}", cache=folder / "cache")
+    code, out, _ = call(
+        "post_hoc", "--from_records", f"--out={folder}", cache=folder / "cache"
+    )
     assert (code, out) == (0, ending[1])
     assert (folder / post_hoc.FILE).read_bytes() == before
     assert out.splitlines()[2].split()[:2] == ["digits", "energy"]
@@ -80,14 +67,16 @@ def test_the_table_is_drawn_again_without_training(folder, ending):
 def test_what_is_recorded_is_not_measured_again(folder, ending):
     before = (folder / post_hoc.FILE).read_bytes()
     arguments = [*TINY, "--detectors=energy", f"--out={folder}"]
-    code, out, err = call(*arguments, cache=folder / "cache")
+    code, out, err = call("post_hoc", *arguments, cache=folder / "cache")
     assert (code, out) == (0, ending[1])
     assert "gat on digits is recorded already." in err
     assert (folder / post_hoc.FILE).read_bytes() == before
 
 
 def test_wrong_input_is_one_sentence(tmp_path):
-    code, out, err = call("--from_records", f"--out={tmp_path}", cache=tmp_path)
+    code, out, err = call(
+        "post_hoc", "--from_records", f"--out={tmp_path}", cache=tmp_path
+    )
     assert (code, out) == (2, "")
     assert err.startswith("There are no records at")
     assert err.count("\n") == 1
