@@ -1,0 +1,343 @@
+"""The paper's findings, one by one: does each hold in the records?
+
+  python -m experiments.findings
+  python -m experiments.findings --records_dir=results
+
+Reads the records of the experiments and trains nothing; takes about two seconds. A
+finding without records says which command makes them.
+"""
+
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from absl import flags
+
+from experiments import (
+    ablation,
+    app,
+    edge_removal,
+    edge_roles,
+    end_to_end_table,
+    post_hoc_table,
+    readme,
+    results,
+    runs,
+    sensitivity,
+    tables,
+    visualize,
+)
+
+FLAGS = flags.FLAGS
+OWN: app.Definitions = {"records_dir": readme.OWN["records_dir"]}
+CHANCE = 0.65  # an AUROC below this is called near chance
+NOTE = (
+    "A finding holds on a data set if the means over its runs say so; figures are "
+    "percent, the side that the paper claims to be ahead first."
+)
+
+Records = Sequence[results.Record]
+
+
+class Verdict(NamedTuple):
+    """Whether a finding holds somewhere."""
+
+    where: str  # data set
+    holds: bool
+    numbers: str
+
+
+class Finding(NamedTuple):
+    """What the paper says, and how records decide."""
+
+    claim: str
+    source: str  # binary, whose records are in SOURCE.jsonl
+    check: Callable[[Records], list[Verdict]]
+
+
+def main() -> None:
+    """Reads, decides, prints."""
+    print(tables.as_text(draw(pathlib.Path(FLAGS.records_dir))))
+    print(NOTE)
+
+
+def draw(folder: pathlib.Path) -> tables.Table:
+    """A row per finding."""
+    rows = [[f.claim, *_summary(f, folder)] for f in FINDINGS]
+    return tables.Table(["The paper finds", "Here it", "Figures"], rows)
+
+
+def _summary(finding: Finding, folder: pathlib.Path) -> tuple[str, str]:
+    path = folder / f"{finding.source}.jsonl"
+    verdicts = finding.check(results.read_lines(path)) if path.exists() else []
+    if not verdicts:
+        return "is not measured", f"python -m experiments.{finding.source}"
+    numbers = "; ".join(f"{v.where} {v.numbers}" for v in verdicts)
+    held = sum(verdict.holds for verdict in verdicts)
+    if held == len(verdicts):
+        return "holds", numbers
+    if held == 0:
+        return "does not hold", numbers
+    failing = ", ".join(v.where for v in verdicts if not v.holds)
+    return f"holds on {held} of {len(verdicts)} (not {failing})", numbers
+
+
+def _mean(record: results.Record, metric: str = "auroc") -> float:
+    return float(np.mean(runs.kept(record)[metric]))
+
+
+def _versus(where: str, ahead: float, behind: float) -> Verdict:
+    return Verdict(where, ahead > behind, f"{100 * ahead:.1f} / {100 * behind:.1f}")
+
+
+# The main table.
+
+
+def _main_rows(records: Records, name: str) -> dict[str, results.Record]:
+    """Title of a row -> latest record of a data set."""
+    found = {
+        row.title: results.latest(
+            records, dataset=name, method=row.method, detector=row.detector
+        )
+        for row in end_to_end_table.ROWS
+    }
+    return {title: record for title, record in found.items() if record}
+
+
+def _first_in(metric: str) -> Callable[[Records], list[Verdict]]:
+    def check(records: Records) -> list[Verdict]:
+        verdicts = []
+        for name in end_to_end_table.known(records):
+            rows = _main_rows(records, name)
+            ours = [_mean(r, metric) for t, r in rows.items() if "OODGAT" in t]
+            others = [_mean(r, metric) for t, r in rows.items() if "OODGAT" not in t]
+            if ours and others:
+                verdicts.append(_versus(name, max(ours), max(others)))
+        return verdicts
+
+    return check
+
+
+def _graphs_beat_mlp(records: Records) -> list[Verdict]:
+    """The worst graph network of the paper's table against the MLP."""
+    verdicts = []
+    for name in end_to_end_table.known(records):
+        rows = _main_rows(records, name)
+        graph = [rows[t] for t in ("GCN", "GraphSAGE", "GAT", "GATv2") if t in rows]
+        if graph and "MLP" in rows:
+            worst = min(_mean(record) for record in graph)
+            verdicts.append(_versus(name, worst, _mean(rows["MLP"])))
+    return verdicts
+
+
+# Edges.
+
+
+def _roles(ahead: tuple[str, str], behind: tuple[str, str]):
+    """Compares two curves (method, graph) of each data set."""
+
+    def check(records: Records) -> list[Verdict]:
+        verdicts = []
+        for name, method in edge_roles.known(records):
+            found = edge_roles.find(records, name, method)
+            one, two = (
+                found.get((m or method, title, "ENT")) for m, title in (ahead, behind)
+            )
+            if one and two:
+                verdicts.append(_versus(name, _mean(one), _mean(two)))
+        return verdicts
+
+    return check
+
+
+def _removal_helps(records: Records) -> list[Verdict]:
+    verdicts = []
+    for name in dict.fromkeys(record["dataset"] for record in records):
+        found = edge_removal.find(records, name, "gcn")
+        if {0.0, 1.0} <= found.keys():
+            none, every = (_mean(found[share], "accuracy") for share in (0.0, 1.0))
+            verdicts.append(_versus(name, every, none))
+    return verdicts
+
+
+def _proposition(records: Records) -> list[Verdict]:
+    return [
+        Verdict(
+            name,
+            record["identity_homophily"] >= record["class_homophily"],
+            f"{100 * record['identity_homophily']:.1f} / "
+            f"{100 * record['class_homophily']:.1f}",
+        )
+        for name, record in {record["dataset"]: record for record in records}.items()
+    ]
+
+
+# Regularisers.
+
+
+def _ablated(
+    decide: Callable[[dict[str, float]], bool], rows: Sequence[str], metric: str
+) -> Callable[[Records], list[Verdict]]:
+    """Decides by the means of rows of the ablation, on every data set that has them."""
+
+    def check(records: Records) -> list[Verdict]:
+        verdicts = []
+        for name, method in ablation.known(records):
+            found = ablation.find(records, name, method)
+            means = {
+                row: _mean(found[row, "ATT"], metric)
+                for row in rows
+                if (row, "ATT") in found
+            }
+            if len(means) == len(rows):
+                numbers = ", ".join(f"{row} {100 * v:.1f}" for row, v in means.items())
+                verdicts.append(Verdict(name, decide(means), numbers))
+        return verdicts
+
+    return check
+
+
+def _higher(one: str, two: str, metric: str) -> Callable[[Records], list[Verdict]]:
+    return _ablated(lambda means: means[one] > means[two], (one, two), metric)
+
+
+def _without_consistency(records: Records) -> list[Verdict]:
+    """The best point of the curve over the weight against the weight 0."""
+    verdicts = []
+    for name, method in ablation.known(records):
+        curve = sensitivity.curves(records, name, method).get("consistency", {})
+        points = {
+            r["hyperparameters"]["consistency"]: _mean(r) for r in curve.get("ATT", ())
+        }
+        if 0.0 in points and len(points) > 1:
+            verdicts.append(_versus(name, max(points.values()), points[0.0]))
+    return verdicts
+
+
+# Detectors, GKDE, training.
+
+
+def _beyond_post_hoc(records: Records) -> list[Verdict]:
+    verdicts = []
+    for name in post_hoc_table.known(records):
+        mine = [r for r in records if r["dataset"] == name]
+        mine = [r for r in mine if r["selection"] in ("fixed", "validation")]
+        ours = [_mean(r) for r in mine if r["method"] == "oodgat"]
+        others = [_mean(r) for r in mine if r["method"] == "gat"]
+        if ours and others:
+            verdicts.append(_versus(name, max(ours), max(others)))
+    return verdicts
+
+
+def _beyond_gkde(records: Records) -> list[Verdict]:
+    verdicts = []
+    for name in dict.fromkeys(record["dataset"] for record in records):
+        ours = results.latest(records, dataset=name, method="oodgat", detector="ATT")
+        gkde = results.latest(records, dataset=name, method="gkde", detector="vacuity")
+        if ours and gkde:
+            verdicts.append(_versus(name, _mean(ours), _mean(gkde)))
+    return verdicts
+
+
+def _wider_gap(records: Records) -> list[Verdict]:
+    """Mean difference of the entropies of OOD and ID nodes over the steps, in nats."""
+    verdicts = []
+    for name in dict.fromkeys(record["dataset"] for record in records):
+        found = visualize.find(records, name)
+        if {"oodgat", "gcn"} <= found.keys():
+            ours, gcn = (_gap(found[method]) for method in ("oodgat", "gcn"))
+            verdicts.append(Verdict(name, ours > gcn, f"{ours:.2f} / {gcn:.2f} nats"))
+    return verdicts
+
+
+def _gap(detectors) -> float:
+    followed = next(r["dynamics"] for r in detectors.values() if "dynamics" in r)
+    return float(np.nanmean(np.subtract(followed["OOD"], followed["ID"])))
+
+
+FINDINGS = (
+    Finding(
+        "OODGAT is first in AUROC among methods trained end to end",
+        "end_to_end",
+        _first_in("auroc"),
+    ),
+    Finding(
+        "OODGAT is first in joint F1 among methods trained end to end",
+        "end_to_end",
+        _first_in("weighted_f1"),
+    ),
+    Finding("graph networks detect better than an MLP", "end_to_end", _graphs_beat_mlp),
+    Finding("detectors on GAT stay behind OODGAT", "post_hoc", _beyond_post_hoc),
+    Finding("OODGAT is ahead of GKDE under its protocol", "gkde", _beyond_gkde),
+    Finding(
+        "a graph is no less homophilic by ID/OOD than by class",
+        "homophily",
+        _proposition,
+    ),
+    Finding(
+        "GCN detects better without inter-edges",
+        "edge_roles",
+        _roles(("", "no inter-edges"), ("", "all edges")),
+    ),
+    Finding(
+        "edges inside the ID nodes help detection",
+        "edge_roles",
+        _roles(("", "no inter-edges"), ("", "no inter- and ID-ID edges")),
+    ),
+    Finding(
+        "edges inside the OOD nodes help detection",
+        "edge_roles",
+        _roles(("", "no inter-edges"), ("", "no inter- and OOD-OOD edges")),
+    ),
+    Finding(
+        "GCN classifies better without inter-edges", "edge_removal", _removal_helps
+    ),
+    Finding(
+        "cross-entropy alone leaves attention near chance",
+        "ablation",
+        _ablated(lambda means: means["ce"] < CHANCE, ("ce",), "auroc"),
+    ),
+    Finding(
+        "consistency is what makes detection work",
+        "ablation",
+        _ablated(
+            lambda m: m["ce+con"] > CHANCE > max(m["ce+ent"], m["ce+dis"]),
+            ("ce+con", "ce+ent", "ce+dis"),
+            "auroc",
+        ),
+    ),
+    Finding(
+        "entropy improves detection further",
+        "ablation",
+        _higher("ce+con+ent", "ce+con", "auroc"),
+    ),
+    Finding(
+        "discrepancy improves classification",
+        "ablation",
+        _higher("ce+con+dis", "ce+con", "accuracy"),
+    ),
+    Finding(
+        "all three together have the best joint F1",
+        "ablation",
+        _ablated(
+            lambda m: m["ce+con+ent+dis"] == max(m.values()),
+            ("ce+con+ent+dis", "ce+con+ent", "ce+con+dis", "ce+con"),
+            "weighted_f1",
+        ),
+    ),
+    Finding(
+        "detection fails with a consistency weight of 0",
+        "sensitivity",
+        _without_consistency,
+    ),
+    Finding(
+        "OODGAT keeps the entropies of ID and OOD nodes further apart than GCN",
+        "visualize",
+        _wider_gap,
+    ),
+)
+
+
+if __name__ == "__main__":
+    app.run(main, own=OWN)
