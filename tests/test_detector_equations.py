@@ -125,13 +125,14 @@ def nearest(hidden, means, inverse):
     return np.einsum("ncd,de,nce->nc", apart, inverse, apart).min(1)
 
 
-def test_mahalanobis(case):
-    hidden = detector_cases.hidden(case)
-    means, centred = labelled(case, hidden)
+@pytest.mark.parametrize("layer", ["hidden", "logits"])
+def test_mahalanobis(layer, case, logits):
+    z = {"hidden": detector_cases.hidden(case), "logits": logits}[layer]
+    means, centred = labelled(case, z)
     fitted = sklearn.covariance.LedoitWolf(assume_centered=True).fit(centred)
     assert 0.0 < fitted.shrinkage_ < 1.0
-    shrunk = nearest(hidden, means, np.linalg.inv(fitted.covariance_))
-    found = scores(detectors.mahalanobis(), case)
+    shrunk = nearest(z, means, np.linalg.inv(fitted.covariance_))
+    found = scores(detectors.mahalanobis(layer=layer), case)
     np.testing.assert_allclose(found, shrunk, rtol=1e-3)
 
 

@@ -160,6 +160,7 @@ def test_attention_scores_need_attention(name, case):
     "make",
     [
         lambda: detectors.mahalanobis(covariance="diagonal"),
+        lambda: detectors.mahalanobis(layer="last"),
         lambda: detectors.grasp(score="entropy"),
     ],
 )

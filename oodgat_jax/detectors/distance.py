@@ -1,4 +1,4 @@
-"""Distances in the hidden layer: Mahalanobis to a class, k-th nearest labelled node."""
+"""Distances in a layer: Mahalanobis to a class, k-th nearest labelled node."""
 
 from typing import NamedTuple
 
@@ -7,18 +7,22 @@ import jax.numpy as jnp
 import jraph
 
 from oodgat_jax.detectors.input_step import input_step
-from oodgat_jax.types import Array, Detector, InputError, Outputs, Predict, Split
+from oodgat_jax.types import Array, Detector, InputError, Predict, Split
 
 COVARIANCES = ("ledoit-wolf", "pseudo-inverse")
+LAYERS = ("hidden", "logits")
 LABELLED_AT_A_TIME = 256
 
 
 def mahalanobis(
-    epsilon: Array | float = 0.0, *, covariance: str = "ledoit-wolf"
+    epsilon: Array | float = 0.0,
+    *,
+    covariance: str = "ledoit-wolf",
+    layer: str = "hidden",
 ) -> Detector:
     """min_c (z - mu_c)' S^-1 (z - mu_c) (A Simple Unified Framework for OOD, 2018).
 
-    z is the hidden vector, mu_c the mean of the labelled nodes of class c, S the
+    z is the output of a layer, mu_c the mean of the labelled nodes of class c, S the
     covariance of the labelled nodes around their class means. The score is taken at
     x' = x - eps sign(grad_x mean(score / 2)), the means and S at x.
 
@@ -26,16 +30,20 @@ def mahalanobis(
       epsilon: eps >= 0, where 0 is no step; may be traced.
       covariance: `ledoit-wolf`, shrunk towards a multiple of the identity, since 20
         nodes a class leave S singular; or `pseudo-inverse` of the plain S.
+      layer: `hidden` or `logits`, whose few dimensions 20 nodes a class can fill.
     """
-    if covariance not in COVARIANCES:
-        known = ", ".join(COVARIANCES)
-        raise InputError(f"Unknown covariance '{covariance}': choose one of {known}.")
+    _known("covariance", covariance, COVARIANCES)
+    _known("layer", layer, LAYERS)
 
     def detector(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
-        fitted = _fit(predict(graph), split, covariance)
+        def features(graph: jraph.GraphsTuple) -> Array:
+            return getattr(predict(graph), layer)
+
+        num_classes = predict(graph).logits.shape[1]
+        fitted = _fit(features(graph), split, num_classes, covariance)
 
         def score(graph: jraph.GraphsTuple) -> Array:
-            return _nearest_class(fitted, predict(graph).hidden)
+            return _nearest_class(fitted, features(graph))
 
         if isinstance(epsilon, float) and epsilon == 0.0:
             return score(graph)
@@ -94,12 +102,16 @@ def ledoit_wolf(x: Array, count: Array) -> Array:
     return share * target + (1 - share) * sample
 
 
-def _fit(outputs: Outputs, split: Split, covariance: str) -> _Classes:
-    num_classes = outputs.logits.shape[1]
+def _known(kind: str, name: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        raise InputError(f"Unknown {kind} '{name}': choose one of {', '.join(known)}.")
+
+
+def _fit(z: Array, split: Split, num_classes: int, covariance: str) -> _Classes:
     member = jax.nn.one_hot(split.labels, num_classes) * split.train[:, None]  # [N, C]
     sizes = member.sum(0)
-    means = member.T @ outputs.hidden / jnp.maximum(sizes, 1)[:, None]
-    centred = (outputs.hidden - member @ means) * member.sum(1)[:, None]
+    means = member.T @ z / jnp.maximum(sizes, 1)[:, None]
+    centred = (z - member @ means) * member.sum(1)[:, None]
     count = sizes.sum()
     if covariance == "ledoit-wolf":
         root = _inverse_root(ledoit_wolf(centred, count), 0.0)
@@ -118,9 +130,9 @@ def _inverse_root(covariance: Array, tolerance: float) -> Array:
     return vectors * scale
 
 
-def _nearest_class(classes: _Classes, hidden: Array) -> Array:
+def _nearest_class(classes: _Classes, z: Array) -> Array:
     """Squared distance to the nearest class mean: [N]."""
-    z = hidden @ classes.root
+    z = z @ classes.root
     distances = jnp.sum((z[:, None] - classes.means) ** 2, axis=-1)  # [N, C]
     nearest = jnp.argmin(jnp.where(classes.present, distances, jnp.inf), axis=-1)
     return jnp.sum((z - classes.means[nearest]) ** 2, axis=-1)

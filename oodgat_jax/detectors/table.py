@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 from oodgat_jax.detectors.calibration import cagcn
-from oodgat_jax.detectors.distance import COVARIANCES, knn, mahalanobis
+from oodgat_jax.detectors.distance import COVARIANCES, LAYERS, knn, mahalanobis
 from oodgat_jax.detectors.input_step import odin
 from oodgat_jax.detectors.propagation import GRASP_SCORES, gnnsafe, grasp, propagate
 from oodgat_jax.detectors.simple import (
@@ -67,7 +67,9 @@ GRIDS: dict[str, list[Settings]] = {
         temperature=(1000.0, 1.0, 5.0, 10.0, 100.0),
         epsilon=(0.0014, 0.0, 1e-4, 0.0028, 0.01, 0.1, 0.5, 1.0),
     ),
-    "Mahalanobis": _all(covariance=COVARIANCES, epsilon=(0.0, 0.0014, 0.01, 0.1)),
+    "Mahalanobis": _all(
+        covariance=COVARIANCES, layer=LAYERS, epsilon=(0.0, 0.0014, 0.01, 0.1)
+    ),
     "CaGCN": [
         {"margin_weight": 0.5, "weight_decay": 5e-3},
         {"margin_weight": 0.5, "weight_decay": 5e-4},
