@@ -143,7 +143,7 @@ def write(
     """The table of all data sets as Markdown and LaTeX files."""
     table = post_hoc_table.draw(records, post_hoc_table.known(records))
     texts = {
-        "post_hoc.md": f"{tables.as_markdown(table)}\n{post_hoc_table.note(records)}\n",
+        "post_hoc.md": post_hoc_table.markdown(records),
         "post_hoc.tex": tables.as_latex(table),
     }
     for name, text in texts.items():
