@@ -4,8 +4,10 @@ Colours are those of Okabe and Ito, which colour-blind readers tell apart; lines
 in their dashes too, so that a figure can be read in grey.
 """
 
+import html
 import io
 import pathlib
+import re
 from collections.abc import Sequence
 
 import matplotlib
@@ -65,13 +67,39 @@ def save(figure: Figure, folder: pathlib.Path, name: str) -> list[pathlib.Path]:
     return paths
 
 
-def as_svg(figure: Figure) -> str:
-    """The figure as an <svg> element."""
+def as_svg(figure: Figure, name: str = "", label: str = "") -> str:
+    """The figure as an <svg> element that can stand inside of a page.
+
+    Args:
+      figure: what to draw.
+      name: begins all ids, so that several figures on one page do not mix theirs.
+      label: what a reader who cannot see the figure is told.
+    """
     text = io.StringIO()
     _settle(figure)
+    nameless = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with matplotlib.rc_context(_STYLE):
-        figure.savefig(text, format="svg", metadata={"Date": None})
-    return text.getvalue()[text.getvalue().index("<svg") :]
+        figure.savefig(text, format="svg", metadata=nameless)
+    element = text.getvalue()[text.getvalue().index("<svg") :]
+    return _labelled(_renamed(element, name), label)
+
+
+def _renamed(element: str, name: str) -> str:
+    """The element with `name-` before every id, and its style for itself alone."""
+    if not name:
+        return element
+    element = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", element)
+    return element.replace("*{stroke", f"#{name} *{{stroke").replace(
+        "<svg ", f'<svg id="{name}" ', 1
+    )
+
+
+def _labelled(element: str, label: str) -> str:
+    if not label:
+        return element
+    text = html.escape(label)
+    start, rest = element.split(">", 1)
+    return f'{start} role="img" aria-label="{text}">\n <title>{text}</title>{rest}'
 
 
 def _settle(figure: Figure) -> None:

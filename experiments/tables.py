@@ -1,5 +1,7 @@
-"""Tables of results: one table, rendered as text, Markdown or LaTeX."""
+"""Tables of results: one table, rendered as text, Markdown, LaTeX or HTML."""
 
+import html
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -167,4 +169,29 @@ def as_latex(table: Table) -> str:
     )
 
 
-FORMATS = {"text": as_text, "markdown": as_markdown, "latex": as_latex}
+def as_html(table: Table) -> str:
+    """A <table>; <strong> marks the best.
+
+    Rows that share their first cell, such as those of one data set, are a <tbody>.
+    """
+    body = _body(table, html.escape, "<strong>{}</strong>".format)
+    groups = [list(rows) for _, rows in itertools.groupby(body, lambda row: row[0])]
+    if len(groups) == len(body):
+        groups = [body]
+    parts = [f"<tbody>\n{''.join(map(_html_row, rows))}</tbody>\n" for rows in groups]
+    cells = (f'<th scope="col">{html.escape(text)}</th>' for text in table.header)
+    head = f"<thead>\n<tr>{''.join(cells)}</tr>\n</thead>\n"
+    return f"<table>\n{head}{''.join(parts)}</table>\n"
+
+
+def _html_row(row: Sequence[str]) -> str:
+    cells = "".join(f"<td>{text}</td>" for text in row[1:])
+    return f'<tr><th scope="row">{row[0]}</th>{cells}</tr>\n'
+
+
+FORMATS = {
+    "text": as_text,
+    "markdown": as_markdown,
+    "latex": as_latex,
+    "html": as_html,
+}
