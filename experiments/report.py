@@ -31,16 +31,17 @@ OWN: app.Definitions = {
     ),
 }
 FILE = "report.html"
-TITLE = "Learning on graphs with out-of-distribution nodes: results"
+TITLE = "oodgat-jax: results beside the paper"
 INTRO = (
-    "Semi-supervised node classification where many nodes belong to classes nobody "
-    "labelled. OODGAT is by Yu Song and Donglin Wang (KDD 2022); this page shows what "
-    "its implementation in JAX, oodgat-jax, measures, beside the figures of their "
-    "paper. A score is higher for a node that looks more out-of-distribution (OOD), "
-    "and OOD is the positive class: more is better for all metrics but FPR95. Bold "
-    "marks the best of a column.",
-    "Everything here is drawn from the recorded runs by "
-    "`python -m experiments.report`; no number is typed by hand.",
+    "Node classification on graphs where many nodes belong to classes nobody labelled: "
+    "what this implementation of OODGAT and its baselines measures, beside the figures "
+    "of the paper (Yu Song and Donglin Wang, Learning on Graphs with "
+    "Out-of-Distribution Nodes, KDD 2022).",
+    "A score is higher for a node that looks more out-of-distribution (OOD), and OOD "
+    "is the positive class. More is better for all metrics but FPR95. Bold marks the "
+    "best of a column where methods are compared.",
+    "Everything here is drawn from recorded runs by `python -m experiments.report`; no "
+    "number is typed by hand.",
 )
 
 

@@ -130,8 +130,9 @@ def _grid(name: str, caption: str, table: tables.Table) -> str:
 def _plot(name: str, caption: str, figure: Figure) -> str:
     element = figures.as_svg(figure, name, caption)
     return (
-        f'<figure class="plot">\n<div class="box">\n{element}</div>\n'
-        f"<figcaption>{prose(caption)}</figcaption>\n</figure>\n"
+        '<figure class="plot">\n<div class="box" role="region" tabindex="0" '
+        f'aria-labelledby="{name}-caption">\n{element}</div>\n'
+        f'<figcaption id="{name}-caption">{prose(caption)}</figcaption>\n</figure>\n'
     )
 
 

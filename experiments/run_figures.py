@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from experiments import end_to_end_table, figures, published, results, runs
 from experiments.tables import Row
 
-COLUMNS = 3
+COLUMNS = 3  # at most
 CAPTION = "AUROC of every run (dots), their mean (bar) and the paper's figure (diamond)"
 
 
@@ -47,10 +47,9 @@ def oodgat(records: Sequence[results.Record]) -> Figure:
 
 def strips(groups: Mapping[str, Sequence[Line]], metric: str = "AUROC") -> Figure:
     """One panel per group, all with the same titles of lines."""
-    columns = min(COLUMNS, len(groups))
-    figure, axes = figures.panels(
-        columns, math.ceil(len(groups) / columns), sharey=True
-    )
+    rows = math.ceil(len(groups) / COLUMNS)
+    figure, axes = figures.panels(math.ceil(len(groups) / rows), rows, sharey=True)
+    figure.get_layout_engine().set(h_pad=0.12)  # inches
     for axis in axes.flat[len(groups) :]:
         axis.set_visible(False)
     for axis, (title, lines) in zip(axes.flat, groups.items(), strict=False):
@@ -68,7 +67,7 @@ def _panel(axis: Axes, lines: Sequence[Line]) -> None:
             "o",
             color=figures.COLOURS[0],
             markersize=4,
-            alpha=0.45,
+            alpha=0.6,
             markeredgewidth=0,
         )
         if len(line.values):

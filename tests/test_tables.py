@@ -90,6 +90,27 @@ def test_html_escapes_names_everywhere():
     assert "<script" not in text
 
 
+def test_html_sets_the_papers_figures_apart():
+    rows = [
+        ("a", tables.result([0.9], 91.0), "x"),
+        ("b", tables.result([0.8]), tables.result([0.7])),
+    ]
+    lines = tables.as_html(Table(("", "", ""), rows, ("", "max", ""))).splitlines()
+    assert lines[5:7] == [
+        '<tr><th scope="row">a</th><td><strong>90.0 ± 0.0 '
+        '<span class="beside">(91.0)</span></strong></td><td>x</td></tr>',
+        '<tr><th scope="row">b</th><td>80.0 ± 0.0 <span class="beside"></span></td>'
+        "<td>70.0 ± 0.0</td></tr>",
+    ]
+
+
+def test_html_tells_text_from_numbers():
+    rows = [("a", "GAT", Cell("1.0", 1.0), "-"), ("b", "MLP", "none", "-0.5")]
+    first, second = tables.as_html(Table(("", "", "", ""), rows)).splitlines()[5:7]
+    assert '<td class="text">GAT</td><td>1.0</td><td>-</td>' in first
+    assert '<td class="text">MLP</td><td>none</td><td>-0.5</td>' in second
+
+
 def test_html_groups_rows_of_one_name():
     rows = [("cora", "1"), ("cora", "2"), ("digits", "1")]
     assert tables.as_html(Table(("a", "b"), rows)).count("<tbody>") == 2
