@@ -90,8 +90,8 @@ SECTIONS: tuple[Section, ...] = (
         about="Baselines and OODGAT on the paper's data sets, every method with the "
         "same splits and seeds. Known classes are told apart and OOD nodes are found "
         "by one network.",
-        command="python -m experiments.end_to_end --out=experiments/records "
-        "--datasets=cora,amazon-computers,amazon-photo,coauthor-cs",
+        command="python -m experiments.end_to_end --out=experiments/records \\\n"
+        "    --datasets=cora,amazon-computers,amazon-photo,coauthor-cs",
         tables=_main_tables,
         figures=lambda records: [
             (run_figures.CAPTION, run_figures.end_to_end(records))
@@ -118,8 +118,8 @@ SECTIONS: tuple[Section, ...] = (
         file="post_hoc.jsonl",
         about="Detectors that take a trained GAT as it is, beside OODGAT, which learns "
         "to detect.",
-        command="python -m experiments.post_hoc --out=experiments/records "
-        "--datasets=cora,amazon-computers,amazon-photo,coauthor-cs",
+        command="python -m experiments.post_hoc --out=experiments/records \\\n"
+        "    --datasets=cora,amazon-computers,amazon-photo,coauthor-cs",
         tables=_post_hoc_tables,
         note=post_hoc_table.note,
     ),
@@ -137,8 +137,8 @@ SECTIONS: tuple[Section, ...] = (
         file="no_ood_labels.jsonl",
         about="What `OODGATClassifier` loses by choosing its step and its threshold "
         "without a single OOD label.",
-        command="python -m experiments.no_ood_labels --out=experiments/records "
-        "--datasets=cora,amazon-photo,coauthor-cs,digits",
+        command="python -m experiments.no_ood_labels --out=experiments/records \\\n"
+        "    --datasets=cora,amazon-photo,coauthor-cs,digits",
         tables=lambda records, labelled: [
             ("Choices with and without", no_ood_labels_table.draw(records, labelled))
         ],
@@ -149,9 +149,8 @@ SECTIONS: tuple[Section, ...] = (
         title="Speed",
         file="benchmark.jsonl",
         about="The time of a training step beside the authors' code.",
-        command="python -m experiments.benchmark --out=experiments/records "
-        "--variants=sparse "
-        "--datasets=cora,amazon-computers,amazon-photo,coauthor-cs",
+        command="python -m experiments.benchmark --out=experiments/records \\\n"
+        "    --variants=sparse --datasets=cora,amazon-computers,amazon-photo,coauthor-cs",
         tables=lambda records: [("Training", benchmark_table.draw(records))],
         note=benchmark_table.note,
     ),

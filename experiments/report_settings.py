@@ -62,16 +62,12 @@ COLUMNS: dict[str, Callable[[Record], str]] = {
 
 
 def _trainings_table(found: Sequence[Record]) -> Table:
-    names = dict.fromkeys(name for record in found for name in _hyper(record))
-    varied = [name for name in names if name not in _shared(found)]
-    header = [*COLUMNS, *varied]
-    rows = [
-        [
-            *(text(record) for text in COLUMNS.values()),
-            *(value_text(_hyper(record).get(name, "")) for name in varied),
-        ]
-        for record in found
-    ]
+    shared = _shared(found)
+    header = [*COLUMNS, "Other settings"]
+    rows = []
+    for record in found:
+        own = {k: v for k, v in _hyper(record).items() if k not in shared}
+        rows.append([*(text(record) for text in COLUMNS.values()), _listed(own)])
     filled = [place for place in range(len(header)) if any(row[place] for row in rows)]
     return Table(
         [header[place] for place in filled],
