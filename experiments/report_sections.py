@@ -150,7 +150,8 @@ SECTIONS: tuple[Section, ...] = (
         file="benchmark.jsonl",
         about="The time of a training step beside the authors' code.",
         command="python -m experiments.benchmark --out=experiments/records \\\n"
-        "    --variants=sparse --datasets=cora,amazon-computers,amazon-photo,coauthor-cs",
+        "    --variants=sparse \\\n"
+        "    --datasets=cora,amazon-computers,amazon-photo,coauthor-cs",
         tables=lambda records: [("Training", benchmark_table.draw(records))],
         note=benchmark_table.note,
     ),

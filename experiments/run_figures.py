@@ -54,7 +54,7 @@ def strips(groups: Mapping[str, Sequence[Line]], metric: str = "AUROC") -> Figur
         axis.set_visible(False)
     for axis, (title, lines) in zip(axes.flat, groups.items(), strict=False):
         _panel(axis, lines)
-        axis.set(title=title, xlabel=f"{metric}, %")
+        axis.set(title=_plain(title), xlabel=f"{metric}, %")
     return figure
 
 
@@ -74,9 +74,14 @@ def _panel(axis: Axes, lines: Sequence[Line]) -> None:
             axis.plot(np.mean(line.values), place, "|", color="black", markersize=11)
         if line.paper is not None:
             axis.plot(line.paper, place, "D", color=figures.COLOURS[1], mfc="none")
-    axis.set_yticks(places, [line.title for line in lines])
+    axis.set_yticks(places, [_plain(line.title) for line in lines])
     axis.set_ylim(len(lines) - 0.5, -0.5)
     axis.grid(axis="x", alpha=0.3)
+
+
+def _plain(text: str) -> str:
+    """Text that is not taken for a formula."""
+    return text.replace("$", r"\$")
 
 
 def _rows(records: Sequence[results.Record]) -> list[Row]:

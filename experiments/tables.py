@@ -30,6 +30,7 @@ _LATEX = {
 }
 
 
+LONG = 40  # characters
 _NUMBER = re.compile(r"[-+]?\d")
 
 
@@ -178,8 +179,8 @@ def as_html(table: Table) -> str:
     """A <table>; <strong> marks the best.
 
     Rows that share their first cell, such as those of one data set, are a <tbody>.
-    Columns without numbers are of class `text`. What stands beside a result is of class
-    `beside`, to be as wide in all rows.
+    Columns without numbers are of class `text`, and `long` if a line may not hold them.
+    What stands beside a result is of class `beside`, to be as wide in all rows.
     """
     body = _set_beside(table, _body(table, html.escape, "<strong>{}</strong>".format))
     names = _html_classes(table)
@@ -195,10 +196,15 @@ def as_html(table: Table) -> str:
 
 
 def _html_classes(table: Table) -> list[str]:
-    """Per column what tells text from numbers, as an attribute; the first is a name."""
-    columns = list(zip(table.header, *_cells(table), strict=True))[1:]
-    numbers = (any(_NUMBER.match(cell.text) for cell in cells) for _, *cells in columns)
-    return ["", *("" if number else ' class="text"' for number in numbers)]
+    """Per column what it holds, as an attribute: text, long text, or numbers."""
+    columns = zip(table.header, *_cells(table), strict=True)
+    return [_html_class([cell.text for cell in cells]) for _, *cells in columns]
+
+
+def _html_class(texts: Sequence[str]) -> str:
+    if max(map(len, texts), default=0) > LONG:
+        return ' class="text long"'
+    return "" if any(map(_NUMBER.match, texts)) else ' class="text"'
 
 
 def _html_row(row: Sequence[str], names: Sequence[str], scope: str) -> str:

@@ -97,10 +97,10 @@ def test_html_sets_the_papers_figures_apart():
     ]
     lines = tables.as_html(Table(("", "", ""), rows, ("", "max", ""))).splitlines()
     assert lines[5:7] == [
-        '<tr><th scope="row">a</th><td><strong>90.0 ± 0.0 '
+        '<tr><th scope="row" class="text">a</th><td><strong>90.0 ± 0.0 '
         '<span class="beside">(91.0)</span></strong></td><td>x</td></tr>',
-        '<tr><th scope="row">b</th><td>80.0 ± 0.0 <span class="beside"></span></td>'
-        "<td>70.0 ± 0.0</td></tr>",
+        '<tr><th scope="row" class="text">b</th><td>80.0 ± 0.0 '
+        '<span class="beside"></span></td><td>70.0 ± 0.0</td></tr>',
     ]
 
 
@@ -109,6 +109,11 @@ def test_html_tells_text_from_numbers():
     first, second = tables.as_html(Table(("", "", "", ""), rows)).splitlines()[5:7]
     assert '<td class="text">GAT</td><td>1.0</td><td>-</td>' in first
     assert '<td class="text">MLP</td><td>none</td><td>-0.5</td>' in second
+
+
+def test_html_names_columns_of_sentences():
+    rows = [("a", "1" + tables.LONG * "x"), ("b", "1")]
+    assert '<td class="text long">1</td>' in tables.as_html(Table(("", ""), rows))
 
 
 def test_html_groups_rows_of_one_name():
