@@ -80,6 +80,10 @@ def test_the_main_table_has_the_papers_figures_beside_ours(page):
     row = re.search(r"OODGAT-ATT</th>(.*)</tr>", shown)[1]
     assert '<strong>87.0 ± 0.0 <span class="beside">(93.6)</span></strong>' in row
     assert "over 9 runs" in shown
+    assert (
+        '<tr><th scope="row" class="text">digits</th><td class="text">MLP</td>'
+        "<td>+6.0 [+6.0, +6.0]</td><td>+7.0 [+7.0, +7.0]</td></tr>"
+    ) in shown
 
 
 def test_every_section_with_records_is_shown_in_order(folder, page):
