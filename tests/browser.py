@@ -77,7 +77,7 @@ def find():
 def _run(folder, page, *flags):
     with tempfile.TemporaryDirectory(dir=folder) as profile:
         command = [find(), *FLAGS, f"--user-data-dir={profile}", *flags, page.as_uri()]
-        return subprocess.run(command, capture_output=True, check=True, timeout=300)
+        return subprocess.run(command, capture_output=True, check=True, timeout=900)
 
 
 def measure(text, views, folder):
