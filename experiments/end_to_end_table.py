@@ -1,5 +1,6 @@
 """The main table: its rows, how it is drawn from records, and paired differences."""
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -50,17 +51,37 @@ def draw(records: Sequence[results.Record], dataset: str) -> tables.Table:
 
 def comparison(records: Sequence[results.Record], dataset: str) -> str:
     """OODGAT's AUROC less each baseline's over the same runs, a line each."""
-    lines = []
-    for ours in ROWS[-2:]:
-        for row in ROWS[:-2]:
-            pair = _latest(records, dataset, ours), _latest(records, dataset, row)
-            if None not in pair and _paired(*pair):
-                mean, low, high = difference(*(r["metrics"]["auroc"] for r in pair))
-                lines.append(
-                    f"{ours.title} - {row.title}: AUROC {mean:+.1f}, 95 % interval "
-                    f"{low:+.1f} to {high:+.1f}"
-                )
-    return "\n".join(lines)
+    return "\n".join(
+        f"{ours} - {theirs}: AUROC {mean:+.1f}, 95 % interval {low:+.1f} to {high:+.1f}"
+        for (ours, theirs), (mean, low, high) in _differences(records, dataset).items()
+    )
+
+
+def comparison_table(records: Sequence[results.Record]) -> tables.Table:
+    """The same as a table: a row per data set and baseline, a column per score."""
+    titles, rows = [row.title for row in ROWS[-2:]], []
+    for dataset in known(records):
+        found = _differences(records, dataset)
+        for theirs in dict.fromkeys(pair[1] for pair in found):
+            three = (found.get((ours, theirs)) for ours in titles)
+            cells = (
+                "{:+.1f} [{:+.1f}, {:+.1f}]".format(*t) if t else "" for t in three
+            )
+            rows.append([dataset, theirs, *cells])
+    return tables.Table(["Data set", "Baseline", *titles], rows)
+
+
+def _differences(
+    records: Sequence[results.Record], dataset: str
+) -> dict[tuple[str, str], tuple[float, float, float]]:
+    """(row of OODGAT, row of a baseline) -> `difference`, where runs can be paired."""
+    found = {}
+    for ours, theirs in itertools.product(ROWS[-2:], ROWS[:-2]):
+        pair = _latest(records, dataset, ours), _latest(records, dataset, theirs)
+        if None not in pair and _paired(*pair):
+            values = (record["metrics"]["auroc"] for record in pair)
+            found[ours.title, theirs.title] = difference(*values)
+    return found
 
 
 def difference(

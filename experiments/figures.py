@@ -5,8 +5,10 @@ in their dashes too, so that a figure can be read in grey. Importing this module
 matplotlib's style for the process.
 """
 
+import html
 import io
 import pathlib
+import re
 from collections.abc import Mapping, Sequence
 
 import matplotlib
@@ -78,12 +80,38 @@ def save(figure: Figure, folder: pathlib.Path, name: str) -> list[pathlib.Path]:
     return paths
 
 
-def as_svg(figure: Figure) -> str:
-    """The figure as an <svg> element."""
+def as_svg(figure: Figure, name: str = "", label: str = "") -> str:
+    """The figure as an <svg> element that can stand inside of a page.
+
+    Args:
+      figure: what to draw.
+      name: begins all ids, so that several figures on one page do not mix theirs.
+      label: what a reader who cannot see the figure is told.
+    """
     text = io.StringIO()
     _settle(figure)
-    figure.savefig(text, format="svg", metadata={"Date": None})
-    return text.getvalue()[text.getvalue().index("<svg") :]
+    nameless = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(text, format="svg", metadata=nameless)
+    element = text.getvalue()[text.getvalue().index("<svg") :]
+    return _labelled(_renamed(element, name), label)
+
+
+def _renamed(element: str, name: str) -> str:
+    """The element with `name-` before every id, and its style for itself alone."""
+    if not name:
+        return element
+    element = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", element)
+    return element.replace("*{stroke", f"#{name} *{{stroke").replace(
+        "<svg ", f'<svg id="{name}" ', 1
+    )
+
+
+def _labelled(element: str, label: str) -> str:
+    if not label:
+        return element
+    text = html.escape(label)
+    start, rest = element.split(">", 1)
+    return f'{start} role="img" aria-label="{text}">\n <title>{text}</title>{rest}'
 
 
 def _settle(figure: Figure) -> None:

@@ -30,17 +30,20 @@ NOTE = (
 
 def text(records: Sequence[results.Record], labelled: Sequence[results.Record]) -> str:
     """The table as aligned text, and its note."""
-    return f"{tables.as_text(_draw(records, labelled))}\n{_note(records)}"
+    return f"{tables.as_text(draw(records, labelled))}\n{note(records)}"
 
 
 def markdown(
     records: Sequence[results.Record], labelled: Sequence[results.Record]
 ) -> str:
     """The table and its note for a page."""
-    return f"{tables.as_markdown(_draw(records, labelled))}\n{_note(records)}\n"
+    return f"{tables.as_markdown(draw(records, labelled))}\n{note(records)}\n"
 
 
-def _draw(records, labelled) -> tables.Table:
+def draw(
+    records: Sequence[results.Record], labelled: Sequence[results.Record]
+) -> tables.Table:
+    """One row per data set, beside the records that had OOD labels to choose with."""
     rows = []
     for dataset in published.in_order([record["dataset"] for record in records]):
         record = results.latest(records, dataset=dataset)
@@ -52,11 +55,12 @@ def _draw(records, labelled) -> tables.Table:
     return tables.Table(["Data set", "AUROC, OOD labels", *COLUMNS.values()], rows)
 
 
+def note(records: Sequence[results.Record]) -> str:
+    """What the table's figures are."""
+    record = records[-1]
+    return NOTE.format(splits=len(record["split_seeds"]), members=record["members"])
+
+
 def _cell(values: Sequence[float]) -> tables.Cell | str:
     whole = [value for value in values if not np.isnan(value)]
     return tables.result(whole) if whole else "none"
-
-
-def _note(records: Sequence[results.Record]) -> str:
-    record = records[-1]
-    return NOTE.format(splits=len(record["split_seeds"]), members=record["members"])

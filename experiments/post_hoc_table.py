@@ -65,6 +65,12 @@ def note(records: Sequence[results.Record]) -> str:
     return NOTE.format(runs=results.count_runs(records))
 
 
+def markdown(records: Sequence[results.Record]) -> str:
+    """The table of all recorded data sets, and its note."""
+    table = draw(records, known(records))
+    return f"{tables.as_markdown(table)}\n{note(records)}\n"
+
+
 def _found(
     records: Sequence[results.Record], dataset: str, row: Row
 ) -> dict[str, results.Record]:

@@ -20,10 +20,9 @@ from experiments import (
     benchmark_table,
     gkde_table,
     no_ood_labels_table,
+    oodgat_table,
     post_hoc_table,
-    published,
     results,
-    tables,
 )
 from oodgat_jax.types import InputError
 
@@ -45,51 +44,16 @@ MARK = re.compile(r"<!-- (?:begin|end) generated: (\S+) -->")
 BLOCK = re.compile(
     r"(<!-- begin generated: (\S+) -->\n).*?(<!-- end generated: \2 -->)", re.DOTALL
 )
-NOTE = (
-    "Percent, mean ± standard deviation over {runs} runs, in parentheses the paper's "
-    "figure. F1 (best) picks its threshold on the test nodes, as the paper does; "
-    "F1 (val) on the validation nodes. The paper's FPR95 averages over ROC points near "
-    "95 % TPR, ours is taken at the first point that reaches it."
-)
-
-
-def _oodgat_row(record: results.Record) -> list[tables.Cell | str]:
-    """Data set, detector and one cell per metric."""
-    dataset, detector = record["dataset"], record["detector"]
-    name = f"oodgat-{detector.lower()}"
-    cells = [
-        tables.result(
-            record["metrics"][metric],
-            published.published("end_to_end", name, dataset, metric),
-        )
-        for metric in tables.COLUMNS
-    ]
-    return [dataset, name.upper(), *cells]
 
 
 def oodgat(folder: pathlib.Path) -> str:
     """OODGAT with both detectors on every data set, beside the paper's figures."""
-    records = results.read(folder / "oodgat.jsonl")
-    found = [
-        results.latest(records, dataset=dataset, method="oodgat", detector=detector)
-        for dataset in published.in_order([r["dataset"] for r in records])
-        for detector in ("ENT", "ATT")
-    ]
-    chosen = [record for record in found if record is not None]
-    if not chosen:
-        raise InputError(f"{folder / 'oodgat.jsonl'} has no record of method oodgat.")
-    header = ["Data set", "Method", *tables.COLUMNS.values()]
-    table = tables.Table(header, [_oodgat_row(record) for record in chosen])
-    return (
-        f"{tables.as_markdown(table)}\n{NOTE.format(runs=results.count_runs(chosen))}\n"
-    )
+    return oodgat_table.markdown(results.read(folder / "oodgat.jsonl"))
 
 
 def post_hoc(folder: pathlib.Path) -> str:
     """Post-hoc detectors beside OODGAT on every data set recorded."""
-    records = results.read(folder / "post_hoc.jsonl")
-    table = post_hoc_table.draw(records, post_hoc_table.known(records))
-    return f"{tables.as_markdown(table)}\n{post_hoc_table.note(records)}\n"
+    return post_hoc_table.markdown(results.read(folder / "post_hoc.jsonl"))
 
 
 def gkde(folder: pathlib.Path) -> str:

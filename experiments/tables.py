@@ -1,7 +1,10 @@
-"""Tables of results: one table, rendered as text, Markdown or LaTeX."""
+"""Tables of results: one table, rendered as text, Markdown, LaTeX or HTML."""
 
+import html
+import itertools
 import math
 import pathlib
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -28,11 +31,16 @@ _LATEX = {
 }
 
 
+LONG = 40  # characters
+_NUMBER = re.compile(r"[-+]?\d")
+
+
 class Cell(NamedTuple):
     """What a table shows at one place, and the number behind it if there is one."""
 
     text: str
     value: float | None = None
+    beside: str = ""  # the end of the text, if it is a figure to compare with
 
 
 class Row(NamedTuple):
@@ -75,8 +83,8 @@ def result(values: Sequence[float], paper: float | None = None) -> Cell:
       paper: the paper's figure in percent, if it has one.
     """
     mean, deviation = (100 * number for number in summary(values))
-    beside = "" if paper is None else f" ({paper:.1f})"
-    return Cell(f"{mean:.1f} ± {deviation:.1f}{beside}", mean)
+    beside = "" if paper is None else f"({paper:.1f})"
+    return Cell(f"{mean:.1f} ± {deviation:.1f} {beside}".rstrip(), mean, beside)
 
 
 def _cells(table: Table) -> list[list[Cell]]:
@@ -168,6 +176,64 @@ def as_latex(table: Table) -> str:
     )
 
 
+def as_html(table: Table) -> str:
+    """A <table>; <strong> marks the best.
+
+    Rows that share their first cell, such as those of one data set, are a <tbody>.
+    Columns without numbers are of class `text`, and `long` if a line may not hold them.
+    What stands beside a result is of class `beside`, to be as wide in all rows.
+    """
+    body = _set_beside(table, _body(table, html.escape, "<strong>{}</strong>".format))
+    names = _html_classes(table)
+    groups = [list(rows) for _, rows in itertools.groupby(body, lambda row: row[0])]
+    if len(groups) == len(body):
+        groups = [body]
+    head = _html_row([html.escape(text) for text in table.header], names, "col")
+    parts = [
+        f"<tbody>\n{''.join(_html_row(row, names, 'row') for row in rows)}</tbody>\n"
+        for rows in groups
+    ]
+    return f"<table>\n<thead>\n{head}</thead>\n{''.join(parts)}</table>\n"
+
+
+def _html_classes(table: Table) -> list[str]:
+    """Per column what it holds, as an attribute: text, long text, or numbers."""
+    columns = zip(table.header, *_cells(table), strict=True)
+    return [_html_class([cell.text for cell in cells]) for _, *cells in columns]
+
+
+def _html_class(texts: Sequence[str]) -> str:
+    if max(map(len, texts), default=0) > LONG:
+        return ' class="text long"'
+    return "" if any(map(_NUMBER.match, texts)) else ' class="text"'
+
+
+def _html_row(row: Sequence[str], names: Sequence[str], scope: str) -> str:
+    """A row whose first cell, or in the header every cell, is a heading."""
+    cells = []
+    for column, (name, text) in enumerate(zip(names, row, strict=True)):
+        heading = scope == "col" or column == 0
+        tag, more = ("th", f' scope="{scope}"') if heading else ("td", "")
+        cells.append(f"<{tag}{more}{name}>{text}</{tag}>")
+    return f"<tr>{''.join(cells)}</tr>\n"
+
+
+def _set_beside(table: Table, body: list[list[str]]) -> list[list[str]]:
+    """The texts with their ends marked, in columns where a cell has such an end."""
+    rows = _cells(table)
+    for column in range(len(table.header)):
+        ends = [html.escape(row[column].beside) for row in rows]
+        for texts, end in zip(body, ends, strict=True):
+            if any(ends):
+                texts[column] = _html_end(texts[column], end)
+    return body
+
+
+def _html_end(text: str, end: str) -> str:
+    start, _, mark = text.rpartition(end) if end else (text, "", "")
+    return f'{start.rstrip()} <span class="beside">{end}</span>{mark}'
+
+
 def write(
     folder: pathlib.Path, name: str, table: Table, note: str
 ) -> list[pathlib.Path]:
@@ -179,4 +245,9 @@ def write(
     return paths
 
 
-FORMATS = {"text": as_text, "markdown": as_markdown, "latex": as_latex}
+FORMATS = {
+    "text": as_text,
+    "markdown": as_markdown,
+    "latex": as_latex,
+    "html": as_html,
+}

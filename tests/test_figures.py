@@ -1,5 +1,8 @@
 """The look of figures: files that repeat, bands that show the runs."""
 
+import re
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 
@@ -40,6 +43,30 @@ def test_svg_is_one_element(figure):
     assert text.startswith("<svg")
     assert text.rstrip().endswith("</svg>")
     assert text == figures.as_svg(figure)
+
+
+def test_svgs_of_one_page_share_no_id(figure):
+    first, second = (figures.as_svg(figure, name) for name in ("fig-1", "fig-2"))
+    ids = [re.findall(r'\bid="([^"]+)"', text) for text in (first, second)]
+    assert len(ids[0]) == len(set(ids[0])) > 10
+    assert not {*ids[0]} & {*ids[1]}
+    used = re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', first)
+    assert {a or b for a, b in used} <= {*ids[0]}
+    assert used
+
+
+def test_the_style_of_an_svg_is_its_own(figure):
+    (style,) = re.findall(r"<style[^>]*>([^<]*)", figures.as_svg(figure, "fig-1"))
+    assert style.startswith("#fig-1 *{")
+
+
+def test_an_svg_names_nobody_and_says_what_it_shows(figure):
+    text = figures.as_svg(figure, "fig-1", 'A "band" & <line>')
+    assert "matplotlib.org" not in text
+    escaped = "A &quot;band&quot; &amp; &lt;line&gt;"
+    assert f'role="img" aria-label="{escaped}"' in text
+    assert f"<title>{escaped}</title>" in text
+    ElementTree.fromstring(text)
 
 
 def test_lines_differ_in_colour_and_dash():

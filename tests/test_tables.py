@@ -1,4 +1,4 @@
-"""Tables as text, Markdown and LaTeX, and the paper's figures beside ours."""
+"""Tables as text, Markdown, LaTeX and HTML, and the paper's figures beside ours."""
 
 import math
 
@@ -66,6 +66,60 @@ def test_latex():
         r"\bottomrule",
         r"\end{tabular}",
     ]
+
+
+def test_html():
+    assert tables.as_html(TABLE) == (
+        "<table>\n<thead>\n"
+        '<tr><th scope="col">name</th><th scope="col">A|B</th>'
+        '<th scope="col">FPR_95</th></tr>\n'
+        "</thead>\n<tbody>\n"
+        '<tr><th scope="row">x &amp; y</th><td>91.0</td>'
+        "<td><strong>5.0 ± 1.0</strong></td></tr>\n"
+        '<tr><th scope="row">z</th><td><strong>92.0</strong></td>'
+        "<td>7.0 ± 1.0</td></tr>\n"
+        '<tr><th scope="row">100 %</th><td><strong>92.0</strong></td><td>-</td></tr>\n'
+        "</tbody>\n</table>\n"
+    )
+
+
+def test_html_escapes_names_everywhere():
+    evil = "<script>alert('&\"')</script>"
+    text = tables.as_html(Table((evil, evil), [(evil, Cell(evil, 1.0))]))
+    assert text.count("&lt;script&gt;alert(&#x27;&amp;&quot;&#x27;)") == 4
+    assert "<script" not in text
+
+
+def test_html_sets_the_papers_figures_apart():
+    rows = [
+        ("a", tables.result([0.9], 91.0), "x"),
+        ("b", tables.result([0.8]), tables.result([0.7])),
+    ]
+    lines = tables.as_html(Table(("", "", ""), rows, ("", "max", ""))).splitlines()
+    assert lines[5:7] == [
+        '<tr><th scope="row" class="text">a</th><td><strong>90.0 ± 0.0 '
+        '<span class="beside">(91.0)</span></strong></td><td>x</td></tr>',
+        '<tr><th scope="row" class="text">b</th><td>80.0 ± 0.0 '
+        '<span class="beside"></span></td><td>70.0 ± 0.0</td></tr>',
+    ]
+
+
+def test_html_tells_text_from_numbers():
+    rows = [("a", "GAT", Cell("1.0", 1.0), "-"), ("b", "MLP", "none", "-0.5")]
+    first, second = tables.as_html(Table(("", "", "", ""), rows)).splitlines()[5:7]
+    assert '<td class="text">GAT</td><td>1.0</td><td>-</td>' in first
+    assert '<td class="text">MLP</td><td>none</td><td>-0.5</td>' in second
+
+
+def test_html_names_columns_of_sentences():
+    rows = [("a", "1" + tables.LONG * "x"), ("b", "1")]
+    assert '<td class="text long">1</td>' in tables.as_html(Table(("", ""), rows))
+
+
+def test_html_groups_rows_of_one_name():
+    rows = [("cora", "1"), ("cora", "2"), ("digits", "1")]
+    assert tables.as_html(Table(("a", "b"), rows)).count("<tbody>") == 2
+    assert tables.as_html(Table(("a", "b"), rows[1:])).count("<tbody>") == 1
 
 
 def test_latex_escapes_are_not_escaped_again():

@@ -1,0 +1,164 @@
+"""The sections of the report, in the order of the page; one entry of SECTIONS each.
+
+A section names its records file and how to make it, and turns the records into tables
+and figures with captions. If the file is not there, the page says so instead.
+"""
+
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from experiments import (
+    benchmark_table,
+    end_to_end_table,
+    gkde_table,
+    no_ood_labels_table,
+    oodgat_table,
+    post_hoc_table,
+    results,
+    run_figures,
+)
+from experiments.report_page import Figures, Tables
+from experiments.results import Record
+from experiments.tables import Table
+
+# Files whose lines have keys of their own, as `results.append_line` writes them.
+LINES = ("benchmark.jsonl",)
+PAIRED = (
+    "OODGAT's AUROC less each baseline's over the same splits and seeds: mean in "
+    "points and its 95 % bootstrap interval"
+)
+
+
+class Section(NamedTuple):
+    """A part of the page.
+
+    Callables get the records of `file`, then those of each of `beside`.
+    """
+
+    title: str
+    file: str  # its records; without them the section is left out
+    about: str  # a sentence or two; `code` is shown as code
+    command: str  # makes the file; may have several lines
+    tables: Callable[..., Tables] = lambda *records: ()  # (caption, table)
+    figures: Callable[..., Figures] = lambda *records: ()  # (caption, figure)
+    note: Callable[..., str] = lambda *records: ""  # under tables and figures
+    beside: tuple[str, ...] = ()  # further files; [] for one that is not there
+
+
+def read(path: pathlib.Path) -> list[Record]:
+    """The records of a file, [] if it is not there."""
+    if not path.is_file():
+        return []
+    return (results.read_lines if path.name in LINES else results.read)(path)
+
+
+def _rest(table: Table) -> Table:
+    """The table without its first column, which the caption tells."""
+    rows = [row[1:] for row in table.rows]
+    return Table(table.header[1:], rows, table.best[1:])
+
+
+def _main_tables(records: Sequence[Record]) -> Tables:
+    found = [
+        (name, end_to_end_table.draw(records, name))
+        for name in end_to_end_table.known(records)
+    ]
+    paired = end_to_end_table.comparison_table(records)
+    return [*found, (PAIRED, paired)] if paired.rows else found
+
+
+def _post_hoc_tables(records: Sequence[Record]) -> Tables:
+    return [
+        (name, _rest(post_hoc_table.draw(records, [name])))
+        for name in post_hoc_table.known(records)
+    ]
+
+
+def _gkde_tables(records: Sequence[Record]) -> Tables:
+    return [
+        (name, _rest(gkde_table.draw(records, [name])))
+        for name in gkde_table.known(records)
+    ]
+
+
+def _oodgat_tables(records: Sequence[Record], more: Sequence[Record]) -> Tables:
+    found = [("All data sets", oodgat_table.draw(records))]
+    if more:
+        found.append(("Further seeds", oodgat_table.draw(more)))
+    return found
+
+
+SECTIONS: tuple[Section, ...] = (
+    Section(
+        title="The main table: methods trained end to end",
+        file="end_to_end.jsonl",
+        about="Baselines and OODGAT on the paper's data sets, every method with the "
+        "same splits and seeds. Known classes are told apart and OOD nodes are found "
+        "by one network.",
+        command="python -m experiments.end_to_end --out=experiments/records \\\n"
+        "    --datasets=cora,amazon-computers,amazon-photo,coauthor-cs",
+        tables=_main_tables,
+        figures=lambda records: [
+            (run_figures.CAPTION, run_figures.end_to_end(records))
+        ],
+        note=end_to_end_table.note,
+    ),
+    Section(
+        title="OODGAT on every data set",
+        file="oodgat.jsonl",
+        about="OODGAT with both of its scores: the entropy of the prediction (ENT) and "
+        "OOD attention (ATT). Digits is a demonstration that needs no download; the "
+        "paper does not have it.",
+        command="python -m experiments.detect --dataset=NAME --out=results\n"
+        "cat results/results.jsonl >> experiments/records/oodgat.jsonl",
+        tables=_oodgat_tables,
+        figures=lambda records, more: [
+            (run_figures.CAPTION, run_figures.oodgat(records))
+        ],
+        note=lambda records, more: oodgat_table.note(records),
+        beside=("oodgat_more_seeds.jsonl",),
+    ),
+    Section(
+        title="Post-hoc detectors",
+        file="post_hoc.jsonl",
+        about="Detectors that take a trained GAT as it is, beside OODGAT, which learns "
+        "to detect.",
+        command="python -m experiments.post_hoc --out=experiments/records \\\n"
+        "    --datasets=cora,amazon-computers,amazon-photo,coauthor-cs",
+        tables=_post_hoc_tables,
+        note=post_hoc_table.note,
+    ),
+    Section(
+        title="Under GKDE's protocol",
+        file="gkde.jsonl",
+        about="OODGAT beside the evidential baseline GKDE, on the public splits and "
+        "with the evaluation draws of GKDE's code.",
+        command="python -m experiments.gkde --out=experiments/records",
+        tables=_gkde_tables,
+        note=gkde_table.note,
+    ),
+    Section(
+        title="Without OOD labels",
+        file="no_ood_labels.jsonl",
+        about="What `OODGATClassifier` loses by choosing its step and its threshold "
+        "without a single OOD label.",
+        command="python -m experiments.no_ood_labels --out=experiments/records \\\n"
+        "    --datasets=cora,amazon-photo,coauthor-cs,digits",
+        tables=lambda records, labelled: [
+            ("Choices with and without", no_ood_labels_table.draw(records, labelled))
+        ],
+        note=lambda records, labelled: no_ood_labels_table.note(records),
+        beside=("oodgat.jsonl",),
+    ),
+    Section(
+        title="Speed",
+        file="benchmark.jsonl",
+        about="The time of a training step beside the authors' code.",
+        command="python -m experiments.benchmark --out=experiments/records \\\n"
+        "    --variants=sparse \\\n"
+        "    --datasets=cora,amazon-computers,amazon-photo,coauthor-cs",
+        tables=lambda records: [("Training", benchmark_table.draw(records))],
+        note=benchmark_table.note,
+    ),
+)
