@@ -96,6 +96,17 @@ SHARED: Definitions = {
 }
 
 
+# Of binaries that draw what others have recorded.
+RECORDS_DIR: Definitions = {
+    "records_dir": (
+        flags.DEFINE_string,
+        str(pathlib.Path(__file__).parent / "records"),
+        "Folder of the *.jsonl files.",
+        {},
+    ),
+}
+
+
 def run(
     main: Callable[[], int | None],
     shared: Sequence[str] = (),

@@ -39,7 +39,7 @@ def note(records: Sequence[dict]) -> str:
 
 def markdown(records: Sequence[dict]) -> str:
     """The table and its note."""
-    return f"{tables.as_markdown(draw(records))}\n{note(records)}\n"
+    return tables.with_note(draw(records), note(records))
 
 
 def _chosen(records: Sequence[dict]) -> list[dict]:

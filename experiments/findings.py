@@ -8,7 +8,7 @@ finding without records says which command makes them.
 """
 
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,6 @@ from experiments import (
     edge_roles,
     end_to_end_table,
     post_hoc_table,
-    readme,
     results,
     runs,
     sensitivity,
@@ -30,7 +29,7 @@ from experiments import (
 )
 
 FLAGS = flags.FLAGS
-OWN: app.Definitions = {"records_dir": readme.OWN["records_dir"]}
+OWN = app.RECORDS_DIR
 CHANCE = 0.65  # an AUROC below this is called near chance
 NOTE = (
     "A finding holds on a data set if the means over its runs say so; figures are "
@@ -58,19 +57,29 @@ class Finding(NamedTuple):
 
 def main() -> None:
     """Reads, decides, prints."""
-    print(tables.as_text(draw(pathlib.Path(FLAGS.records_dir))))
+    print(tables.as_text(draw(read(pathlib.Path(FLAGS.records_dir)))))
     print(NOTE)
 
 
-def draw(folder: pathlib.Path) -> tables.Table:
-    """A row per finding."""
-    rows = [[f.claim, *_summary(f, folder)] for f in FINDINGS]
+def read(folder: pathlib.Path) -> dict[str, list[results.Record]]:
+    """Source -> its records in a folder, for those that are there."""
+    paths = {source: folder / f"{source}.jsonl" for source in sources()}
+    return {s: results.read_lines(path) for s, path in paths.items() if path.exists()}
+
+
+def sources() -> list[str]:
+    """The binaries whose records decide, each once."""
+    return list(dict.fromkeys(finding.source for finding in FINDINGS))
+
+
+def draw(records: Mapping[str, Records]) -> tables.Table:
+    """A row per finding, from the records of the sources."""
+    rows = [[f.claim, *_summary(f, records.get(f.source, ()))] for f in FINDINGS]
     return tables.Table(["The paper finds", "Here it", "Figures"], rows)
 
 
-def _summary(finding: Finding, folder: pathlib.Path) -> tuple[str, str]:
-    path = folder / f"{finding.source}.jsonl"
-    verdicts = finding.check(results.read_lines(path)) if path.exists() else []
+def _summary(finding: Finding, records: Records) -> tuple[str, str]:
+    verdicts = finding.check(records) if records else []
     if not verdicts:
         return "is not measured", f"python -m experiments.{finding.source}"
     numbers = "; ".join(f"{v.where} {v.numbers}" for v in verdicts)

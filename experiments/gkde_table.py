@@ -63,7 +63,7 @@ def note(records: Sequence[results.Record]) -> str:
 def markdown(records: Sequence[results.Record]) -> str:
     """The table of all recorded data sets, and its note."""
     table = draw(records, known(records))
-    return f"{tables.as_markdown(table)}\n{note(records)}\n"
+    return tables.with_note(table, note(records))
 
 
 def _cells(record: results.Record, row: Row) -> list[tables.Cell | str]:

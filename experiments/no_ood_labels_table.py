@@ -37,7 +37,7 @@ def markdown(
     records: Sequence[results.Record], labelled: Sequence[results.Record]
 ) -> str:
     """The table and its note for a page."""
-    return f"{tables.as_markdown(draw(records, labelled))}\n{note(records)}\n"
+    return tables.with_note(draw(records, labelled), note(records))
 
 
 def draw(

@@ -44,7 +44,7 @@ def note(records: Sequence[results.Record]) -> str:
 
 def markdown(records: Sequence[results.Record]) -> str:
     """The table and its note."""
-    return f"{tables.as_markdown(draw(records))}\n{note(records)}\n"
+    return tables.with_note(draw(records), note(records))
 
 
 def _row(record: results.Record) -> list[tables.Cell | str]:

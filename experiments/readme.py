@@ -16,13 +16,19 @@ from collections.abc import Callable
 from absl import flags
 
 from experiments import (
+    ablation,
     app,
     benchmark_table,
+    edge_removal,
+    end_to_end_table,
+    findings,
     gkde_table,
+    homophily,
     no_ood_labels_table,
     oodgat_table,
     post_hoc_table,
     results,
+    tables,
 )
 from oodgat_jax.types import InputError
 
@@ -32,12 +38,7 @@ FLAGS = flags.FLAGS
 OWN: app.Definitions = {
     "check": (flags.DEFINE_bool, False, "Only say whether the README is stale.", {}),
     "readme": (flags.DEFINE_string, str(ROOT / "README.md"), "File to rewrite.", {}),
-    "records_dir": (
-        flags.DEFINE_string,
-        str(ROOT / "experiments" / "records"),
-        "Folder of the *.jsonl files.",
-        {},
-    ),
+    **app.RECORDS_DIR,
 }
 
 MARK = re.compile(r"<!-- (?:begin|end) generated: (\S+) -->")
@@ -72,9 +73,42 @@ def benchmark(folder: pathlib.Path) -> str:
     return benchmark_table.markdown(results.read_lines(folder / "benchmark.jsonl"))
 
 
+def end_to_end(folder: pathlib.Path) -> str:
+    """Baselines and OODGAT on every data set recorded, beside the paper's figures."""
+    return end_to_end_table.markdown(results.read(folder / "end_to_end.jsonl"))
+
+
+def edges_removed(folder: pathlib.Path) -> str:
+    """GCN's accuracy with inter-edges removed."""
+    records = results.read(folder / edge_removal.FILE)
+    return tables.with_note(edge_removal.draw(records), edge_removal.note(records))
+
+
+def ablated(folder: pathlib.Path) -> str:
+    """OODGAT with some of its regularisers."""
+    records = results.read(folder / ablation.FILE)
+    return tables.with_note(ablation.draw(records), ablation.note(records))
+
+
+def homophilies(folder: pathlib.Path) -> str:
+    """Homophily of the data sets by class and by ID/OOD."""
+    records = results.read_lines(folder / homophily.FILE)
+    return tables.with_note(homophily.draw(records), homophily.NOTE)
+
+
+def found(folder: pathlib.Path) -> str:
+    """The paper's findings, and whether they hold."""
+    return tables.with_note(findings.draw(findings.read(folder)), findings.NOTE)
+
+
 TABLES: dict[str, Callable[[pathlib.Path], str]] = {
+    "ablation": ablated,
     "benchmark": benchmark,
+    "edge_removal": edges_removed,
+    "end_to_end": end_to_end,
+    "findings": found,
     "gkde": gkde,
+    "homophily": homophilies,
     "no_ood_labels": no_ood_labels,
     "oodgat": oodgat,
     "post_hoc": post_hoc,

@@ -22,14 +22,6 @@ from experiments.results import Record
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
-OWN: app.Definitions = {
-    "records_dir": (
-        flags.DEFINE_string,
-        str(pathlib.Path(__file__).parent / "records"),
-        "Folder of the *.jsonl files.",
-        {},
-    ),
-}
 FILE = "report.html"
 TITLE = "oodgat-jax: results beside the paper"
 INTRO = (
@@ -118,4 +110,4 @@ def write(path: pathlib.Path, text: str) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main, ["out"], OWN)
+    app.run(main, ["out"], app.RECORDS_DIR)

@@ -9,21 +9,28 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from experiments import (
+    ablation,
     benchmark_table,
+    edge_removal,
+    edge_roles,
     end_to_end_table,
+    findings,
     gkde_table,
+    homophily,
     no_ood_labels_table,
     oodgat_table,
     post_hoc_table,
     results,
     run_figures,
+    sensitivity,
+    visualize,
 )
 from experiments.report_page import Figures, Tables
 from experiments.results import Record
 from experiments.tables import Table
 
 # Files whose lines have keys of their own, as `results.append_line` writes them.
-LINES = ("benchmark.jsonl",)
+LINES = ("benchmark.jsonl", homophily.FILE)
 PAIRED = (
     "OODGAT's AUROC less each baseline's over the same splits and seeds: mean in "
     "points and its 95 % bootstrap interval"
@@ -89,7 +96,45 @@ def _oodgat_tables(records: Sequence[Record], more: Sequence[Record]) -> Tables:
     return found
 
 
+def _findings_tables(*records: Sequence[Record]) -> Tables:
+    by_source = dict(zip(findings.sources(), records, strict=True))
+    return [("Claims and figures", findings.draw(by_source))]
+
+
+def _edge_role_figures(records: Sequence[Record]) -> Figures:
+    return [
+        (f"ROC curves of detection on {name}, {method}", figure)
+        for (name, method), figure in edge_roles.draw_figures(records).items()
+    ]
+
+
+def _sensitivity_figures(records: Sequence[Record]) -> Figures:
+    return [
+        (f"{method} on {name} over one hyper-parameter at a time", figure)
+        for (name, method), figure in sensitivity.draw_figures(records).items()
+    ]
+
+
+def _side_by_side(records: Sequence[Record]) -> Figures:
+    return [
+        (
+            f"{name}: hidden layer, scores of test nodes, mean entropy over training",
+            figure,
+        )
+        for name, figure in visualize.draw_figures(records).items()
+    ]
+
+
 SECTIONS: tuple[Section, ...] = (
+    Section(
+        title="The paper's findings, one by one",
+        file=f"{findings.sources()[0]}.jsonl",
+        about="What the paper claims, and whether the records below bear it out.",
+        command="python -m experiments.findings",
+        tables=_findings_tables,
+        note=lambda *records: findings.NOTE,
+        beside=tuple(f"{source}.jsonl" for source in findings.sources()[1:]),
+    ),
     Section(
         title="The main table: methods trained end to end",
         file="end_to_end.jsonl",
@@ -160,5 +205,54 @@ SECTIONS: tuple[Section, ...] = (
         "    --datasets=cora,amazon-computers,amazon-photo,coauthor-cs",
         tables=lambda records: [("Training", benchmark_table.draw(records))],
         note=benchmark_table.note,
+    ),
+    Section(
+        title="Homophily",
+        file=homophily.FILE,
+        about="How alike neighbours are: by class, and by being known or unknown.",
+        command="python -m experiments.homophily --out=experiments/records",
+        tables=lambda records: [("All data sets", homophily.draw(records))],
+        note=lambda records: homophily.NOTE,
+    ),
+    Section(
+        title="The roles of edges in detection",
+        file=edge_roles.FILE,
+        about="Detection with and without a graph, and on graphs that lack some edges.",
+        command="python -m experiments.edge_roles --out=experiments/records",
+        tables=lambda records: [("Areas under the curves", edge_roles.draw(records))],
+        figures=_edge_role_figures,
+        note=edge_roles.note,
+    ),
+    Section(
+        title="Removing inter-edges",
+        file=edge_removal.FILE,
+        about="Accuracy of a classifier when edges between ID and OOD nodes go.",
+        command="python -m experiments.edge_removal --out=experiments/records",
+        tables=lambda records: [("Accuracy", edge_removal.draw(records))],
+        note=edge_removal.note,
+    ),
+    Section(
+        title="Ablation",
+        file=ablation.FILE,
+        about="OODGAT trained with some of its regularisers only.",
+        command="python -m experiments.ablation --out=experiments/records",
+        tables=lambda records: [("By terms of the loss", ablation.draw(records))],
+        note=ablation.note,
+    ),
+    Section(
+        title="Sensitivity",
+        file=sensitivity.FILE,
+        about="OODGAT over each of its hyper-parameters, the others held.",
+        command="python -m experiments.sensitivity --out=experiments/records",
+        tables=lambda records: [("Points of the curves", sensitivity.draw(records))],
+        figures=_sensitivity_figures,
+        note=sensitivity.note,
+    ),
+    Section(
+        title="Side by side",
+        file=visualize.FILE,
+        about="What a graph network and OODGAT make of the same graph.",
+        command="python -m experiments.visualize --out=experiments/records",
+        figures=_side_by_side,
     ),
 )

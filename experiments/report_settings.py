@@ -10,6 +10,15 @@ from experiments.results import Record
 from experiments.tables import Table
 
 MANY_SEEDS = 4
+# What tells trainings apart, beside their hyper-parameters.
+KIND = (
+    "dataset",
+    "method",
+    "variant",
+    "terms",
+    "removed_edges",
+    "removed_inter_edges",
+)
 DIGEST = 10  # characters of a digest that are shown
 
 
@@ -43,7 +52,7 @@ def trainings(records: Sequence[Record]) -> list[Record]:
 
 
 def _kind(record: Record) -> tuple[str, ...]:
-    return tuple(str(record.get(key)) for key in ("dataset", "method", "variant"))
+    return tuple(str(record.get(key)) for key in KIND)
 
 
 # Columns of the table of trainings; those that are empty everywhere are left out.

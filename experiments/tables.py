@@ -234,12 +234,17 @@ def _html_end(text: str, end: str) -> str:
     return f'{start.rstrip()} <span class="beside">{end}</span>{mark}'
 
 
+def with_note(table: Table, note: str) -> str:
+    """Markdown: the table, and the note below it."""
+    return f"{as_markdown(table)}\n{note}\n"
+
+
 def write(
     folder: pathlib.Path, name: str, table: Table, note: str
 ) -> list[pathlib.Path]:
     """NAME.md with a note below the table, and NAME.tex."""
     paths = [folder / f"{name}.md", folder / f"{name}.tex"]
-    texts = [f"{as_markdown(table)}\n{note}\n", as_latex(table)]
+    texts = [with_note(table, note), as_latex(table)]
     for path, text in zip(paths, texts, strict=True):
         path.write_text(text, encoding="utf-8")
     return paths
