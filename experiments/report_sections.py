@@ -189,7 +189,7 @@ SECTIONS: tuple[Section, ...] = (
         about="What `OODGATClassifier` loses by choosing its step and its threshold "
         "without a single OOD label.",
         command="python -m experiments.no_ood_labels --out=experiments/records \\\n"
-        "    --datasets=cora,amazon-photo,coauthor-cs,digits",
+        "    --datasets=cora,amazon-computers,amazon-photo,coauthor-cs,digits",
         tables=lambda records, labelled: [
             ("Choices with and without", no_ood_labels_table.draw(records, labelled))
         ],
