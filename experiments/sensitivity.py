@@ -112,21 +112,27 @@ def curves(
 ) -> dict[str, dict[str, list[results.Record]]]:
     """Hyper-parameter -> detector -> records by rising value, of the latest base."""
     mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
-    base = mine[-1]["base"]
-    found: dict[str, dict[str, dict[float, results.Record]]] = {}
-    for record in (r for r in mine if r["base"] == base):
-        setting = record["hyperparameters"]
-        changed = [name for name in base if setting[name] != base[name]]
-        for name in changed or VALUES:  # the base is a point of every curve
-            if name in base:
-                detectors = found.setdefault(name, {})
-                points = detectors.setdefault(record["detector"], {})
-                points[setting[name]] = record
-    return {
-        name: {d: [p[v] for v in sorted(p)] for d, p in detectors.items()}
-        for name, detectors in found.items()
-        if any(len(points) > 1 for points in detectors.values())
-    }
+    mine = [r for r in mine if r["base"] == mine[-1]["base"]]
+    varied = dict.fromkeys(name for record in mine for name in _changed(record))
+    return {name: _points(mine, name) for name in varied}
+
+
+def _changed(record: results.Record) -> list[str]:
+    """Names of the hyper-parameters that are not the base's; none for the base."""
+    setting = record["hyperparameters"]
+    return [name for name, value in record["base"].items() if setting[name] != value]
+
+
+def _points(
+    records: Sequence[results.Record], name: str
+) -> dict[str, list[results.Record]]:
+    """Detector -> latest record of each value, rising; the base is one of them."""
+    found: dict[str, dict[float, results.Record]] = {}
+    for record in records:
+        if _changed(record) in ([], [name]):
+            points = found.setdefault(record["detector"], {})
+            points[record["hyperparameters"][name]] = record
+    return {d: [p[value] for value in sorted(p)] for d, p in found.items()}
 
 
 def draw(records: Sequence[results.Record]) -> tables.Table:
