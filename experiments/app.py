@@ -21,7 +21,7 @@ from oodgat_jax.methods import METHODS
 from oodgat_jax.types import InputError
 
 HELP = ("--help", "-help", "-h", "--helpshort", "--helpfull")
-WRONG_INPUT, INTERRUPTED = 2, 130
+WRONG_INPUT, INTERRUPTED, CLOSED = 2, 130, 141
 STOPPED = "\nInterrupted: stopped before the end."
 GOES_ON = " The same command goes on with what is not yet recorded."
 
@@ -132,11 +132,16 @@ def run(
         try:
             _no_arguments(argv)
             _start_jax()
-            return main()
+            code = main()
+            sys.stdout.flush()
+            return code
         except InputError as error:
             return _complain(str(error), WRONG_INPUT)
         except KeyboardInterrupt:
             return _complain(STOPPED + (GOES_ON if goes_on else ""), INTERRUPTED)
+        except BrokenPipeError:  # whoever reads the output has read enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return CLOSED
 
     sys.stdout.reconfigure(errors="replace")  # a terminal may lack the sign ±
     app.run(guarded, flags_parser=lambda argv: _parse(argv, list(definitions), text))

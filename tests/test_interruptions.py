@@ -94,3 +94,17 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, cache, whole, interruptible):
     assert "Traceback" not in err
     assert finish(start(tmp_path, cache)) == whole[1]
     assert records(tmp_path) == whole[0]
+
+
+def test_a_reader_who_leaves_early_sees_no_traceback(tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as pipe:
+        done = subprocess.run(
+            [sys.executable, "-m", "experiments.findings", f"--records_dir={tmp_path}"],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"OODGAT_CACHE_DIR": str(tmp_path)},
+        )
+    assert (done.returncode, done.stderr) == (141, "")
