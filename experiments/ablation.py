@@ -51,11 +51,7 @@ def main() -> None:
         (name,) = choices.names(FLAGS.dataset, PAPER, FLAGS.data_dir)
         studies.train(folder / FILE, trainings(name, FLAGS.method))
     records = results.read(folder / FILE)
-    print(tables.as_text(draw(records)))
-    print(note(records))
-    paths = tables.write(folder, "ablation", draw(records), note(records))
-    for path in (folder / FILE, *paths):
-        print(f"Written: {path}")
+    studies.show(folder, "ablation", draw(records), note(records))
 
 
 def subsets(terms: Sequence[str]) -> list[tuple[str, ...]]:

@@ -53,11 +53,7 @@ def main() -> None:
         for name, recipe in zip(names, recipes, strict=True):
             studies.train(folder / FILE, trainings(name, FLAGS.method, recipe))
     records = results.read(folder / FILE)
-    print(tables.as_text(draw(records)))
-    print(note(records))
-    paths = tables.write(folder, "edge_removal", draw(records), note(records))
-    for path in (folder / FILE, *paths):
-        print(f"Written: {path}")
+    studies.show(folder, "edge_removal", draw(records), note(records))
 
 
 def trainings(name: str, method: str, recipe) -> list[studies.Training]:

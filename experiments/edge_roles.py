@@ -61,13 +61,8 @@ def main() -> None:
         (name,) = choices.names(FLAGS.dataset, PAPER, FLAGS.data_dir)
         studies.train(folder / FILE, trainings(name, FLAGS.method), _curve)
     records = results.read(folder / FILE)
-    print(tables.as_text(draw(records)))
-    print(note(records))
-    paths = tables.write(folder, "edge_roles", draw(records), note(records))
-    for (dataset, method), figure in draw_figures(records).items():
-        paths += figures.save(figure, folder, f"edge_roles-{dataset}-{method}")
-    for path in (folder / FILE, *paths):
-        print(f"Written: {path}")
+    drawn = draw_figures(records)
+    studies.show(folder, "edge_roles", draw(records), note(records), drawn)
 
 
 def trainings(name: str, method: str) -> list[studies.Training]:
@@ -159,8 +154,8 @@ def note(records: Sequence[results.Record]) -> str:
     return NOTE.format(runs=results.count_runs(records))
 
 
-def draw_figures(records: Sequence[results.Record]) -> dict[tuple[str, str], Figure]:
-    """(data set, method) -> two panels: with and without a graph, and by edges."""
+def draw_figures(records: Sequence[results.Record]) -> dict[str, Figure]:
+    """`DATASET-METHOD` -> two panels: with and without a graph, and by edges."""
     drawn = {}
     for dataset, method in known(records):
         found = find(records, dataset, method)
@@ -173,7 +168,7 @@ def draw_figures(records: Sequence[results.Record]) -> dict[tuple[str, str], Fig
         _panel(axes[0, 0], whole, f"{dataset}, whole graph")
         _panel(axes[0, 1], subsets, f"{dataset}, {score} by edges")
         axes[0, 0].set_ylabel("true positive rate (OOD found)")
-        drawn[dataset, method] = figure
+        drawn[f"{dataset}-{method}"] = figure
     return drawn
 
 

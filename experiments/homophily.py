@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from absl import flags
 
-from experiments import app, choices, published, results, tables
+from experiments import app, choices, published, results, studies, tables
 from oodgat_jax import datasets, edge_kinds
 from oodgat_jax.datasets import DATASETS
 from oodgat_jax.types import Dataset, InputError
@@ -43,10 +43,7 @@ def main() -> None:
     for name in names:
         results.append_line(log, measure(datasets.load(name, FLAGS.data_dir)))
     records = results.read_lines(log)
-    print(tables.as_text(draw(records)))
-    print(NOTE)
-    for path in (log, *tables.write(folder, "homophily", draw(records), NOTE)):
-        print(f"Written: {path}")
+    studies.show(folder, "homophily", draw(records), NOTE)
 
 
 def _names() -> list[str]:

@@ -103,15 +103,15 @@ def _findings_tables(*records: Sequence[Record]) -> Tables:
 
 def _edge_role_figures(records: Sequence[Record]) -> Figures:
     return [
-        (f"ROC curves of detection on {name}, {method}", figure)
-        for (name, method), figure in edge_roles.draw_figures(records).items()
+        (f"{name}: ROC curves of detection", figure)
+        for name, figure in edge_roles.draw_figures(records).items()
     ]
 
 
 def _sensitivity_figures(records: Sequence[Record]) -> Figures:
     return [
-        (f"{method} on {name} over one hyper-parameter at a time", figure)
-        for (name, method), figure in sensitivity.draw_figures(records).items()
+        (f"{name}: over one hyper-parameter at a time", figure)
+        for name, figure in sensitivity.draw_figures(records).items()
     ]
 
 

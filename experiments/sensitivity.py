@@ -75,13 +75,8 @@ def main() -> None:
         (name,) = choices.names(FLAGS.dataset, PAPER, FLAGS.data_dir)
         studies.train(folder / FILE, trainings(name, FLAGS.method))
     records = results.read(folder / FILE)
-    print(tables.as_text(draw(records)))
-    print(note(records))
-    paths = tables.write(folder, "sensitivity", draw(records), note(records))
-    for (dataset, method), figure in draw_figures(records).items():
-        paths += figures.save(figure, folder, f"sensitivity-{dataset}-{method}")
-    for path in (folder / FILE, *paths):
-        print(f"Written: {path}")
+    drawn = draw_figures(records)
+    studies.show(folder, "sensitivity", draw(records), note(records), drawn)
 
 
 def trainings(name: str, method: str) -> list[studies.Training]:
@@ -153,8 +148,8 @@ def note(records: Sequence[results.Record]) -> str:
     return NOTE.format(runs=results.count_runs(records))
 
 
-def draw_figures(records: Sequence[results.Record]) -> dict[tuple[str, str], Figure]:
-    """(data set, method) -> a panel per hyper-parameter."""
+def draw_figures(records: Sequence[results.Record]) -> dict[str, Figure]:
+    """`DATASET-METHOD` -> a panel per hyper-parameter."""
     drawn = {}
     for pair in ablation.known(records):
         found = curves(records, *pair)
@@ -168,7 +163,7 @@ def draw_figures(records: Sequence[results.Record]) -> dict[tuple[str, str], Fig
             axis.set_ylabel("percent")
         axes[0, 0].legend()
         figure.suptitle(", ".join(pair))
-        drawn[pair] = figure
+        drawn["-".join(pair)] = figure
     return drawn
 
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from absl import flags
+from matplotlib.figure import Figure
 
-from experiments import progress, results, runs
+from experiments import figures, progress, results, runs, tables
 from oodgat_jax import recipes
 from oodgat_jax.methods import METHODS, Method
 from oodgat_jax.types import Dataset
@@ -71,6 +72,32 @@ def train(
         if further:
             records = [r | further(outcome, r["detector"]) for r in records]
         results.append(log, *records)
+
+
+def show(
+    folder: pathlib.Path,
+    name: str,
+    table: tables.Table | None = None,
+    note: str = "",
+    drawn: Mapping[str, Figure] | None = None,
+) -> None:
+    """Prints a table and its note, writes both and the figures, and says where.
+
+    Args:
+      folder: where NAME.jsonl is, and all is written.
+      name: of the analysis.
+      table: if it has one.
+      note: what the table's figures are.
+      drawn: the end of a file's name -> figure.
+    """
+    paths = [folder / f"{name}.jsonl"]
+    if table is not None:
+        print(tables.as_text(table), note, sep="\n")
+        paths += tables.write(folder, name, table, note)
+    for title, figure in (drawn or {}).items():
+        paths += figures.save(figure, folder, f"{name}-{title}")
+    for path in paths:
+        print(f"Written: {path}")
 
 
 def _train(training: Training, hypers: Sequence[Mapping[str, float]]) -> runs.Outcome:

@@ -69,11 +69,7 @@ def main() -> None:
         (name,) = choices.names(FLAGS.dataset, PAPER, FLAGS.data_dir)
         studies.train(folder / FILE, trainings(name, FLAGS.methods), look)
     records = results.read(folder / FILE)
-    paths = [folder / FILE]
-    for dataset, figure in draw_figures(records).items():
-        paths += figures.save(figure, folder, f"visualize-{dataset}")
-    for path in paths:
-        print(f"Written: {path}")
+    studies.show(folder, "visualize", drawn=draw_figures(records))
 
 
 def trainings(name: str, chosen: Sequence[str]) -> list[studies.Training]:

@@ -47,8 +47,8 @@ def test_table():
 
 
 def test_figure():
-    ((pair, figure),) = edge_roles.draw_figures(RECORDS).items()
-    assert pair == ("cora", "gcn")
+    ((name, figure),) = edge_roles.draw_figures(RECORDS).items()
+    assert name == "cora-gcn"
     left, right = figure.axes
     labels = [text.get_text() for text in left.get_legend().get_texts()]
     assert labels == ["mlp (50.0)", "gcn (60.0)"]

@@ -41,8 +41,8 @@ def test_another_base_does_not_mix():
 
 def test_table_and_figure():
     assert len(sensitivity.draw(RECORDS).rows) == 5
-    ((pair, figure),) = sensitivity.draw_figures(RECORDS).items()
-    assert pair == ("cora", "oodgat")
+    ((name, figure),) = sensitivity.draw_figures(RECORDS).items()
+    assert name == "cora-oodgat"
     left, _ = figure.axes
     assert [text.get_text() for text in left.get_xticklabels()] == ["0", "2", "4"]
     assert left.lines[1].get_ydata() == pytest.approx([60.0, 80.0, 90.0])
