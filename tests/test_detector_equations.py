@@ -11,8 +11,8 @@ import scipy.special
 import sklearn.covariance
 from detector_cases import CLASSES, NODES, softmax
 
-from oodgat_jax import detectors
-from oodgat_jax.detectors import DETECTORS, calibration
+from oodgat_jax import detectors, models
+from oodgat_jax.detectors import DETECTORS
 
 CLOSE = {"rtol": 2e-4, "atol": 1e-5}
 
@@ -314,10 +314,10 @@ class Calibrator:
 
 
 def first_parameters(case, logits, seed):
-    """The library's own, in the order of the layers."""
+    """Those of a GCN, in the order of the layers."""
     graph = case.graph._replace(nodes=jnp.asarray(logits, jnp.float32))
-    key = jax.random.key(seed)
-    tree = calibration.CALIBRATOR.init({"params": key}, graph)["params"]
+    gcn = models.GCN(num_classes=1, hidden=16)
+    tree = gcn.init({"params": jax.random.key(seed)}, graph)["params"]
     order = [("Linear_0", "kernel"), ("Bias_0", "bias"),
              ("Linear_1", "kernel"), ("Bias_1", "bias")]  # fmt: skip
     leaves = [np.asarray(tree[layer][name], np.float64) for layer, name in order]

@@ -3,17 +3,33 @@
 from functools import partial
 from typing import Any, NamedTuple
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import jraph
 import optax
 
-from oodgat_jax import losses
-from oodgat_jax.models import GCN
+from oodgat_jax import graphs, losses
+from oodgat_jax.models import Bias, Linear, drop_hidden
 from oodgat_jax.train import optimizer
 from oodgat_jax.types import Array, Detector, Hyper, Predict, Rates, Split
 
-CALIBRATOR = GCN(num_classes=1, hidden=16)
+
+class Calibrator(nn.Module):
+    """A GCN C -> 16 -> 1; its first sum over neighbours, of frozen logits, is given."""
+
+    @nn.compact
+    def __call__(
+        self,
+        graph: jraph.GraphsTuple,
+        weights: Array,
+        smoothed: Array,
+        rates: Rates | None = None,
+    ) -> Array:
+        """g [N, 1] from the edges' weights [E] and the smoothed logits [N, C]."""
+        hidden = nn.relu(Bias()(Linear(16)(smoothed)))
+        x = Linear(1)(drop_hidden(self, hidden, rates))
+        return Bias()(graphs.aggregate(graph, weights, x))
 
 
 def cagcn(
@@ -70,7 +86,10 @@ def cagcn(
 
 
 class _Problem(NamedTuple):
-    graph: jraph.GraphsTuple  # its features are the base logits [N, C]
+    graph: jraph.GraphsTuple
+    weights: Array  # [E], of a GCN
+    base: Array  # [N, C], logits of the classifier
+    smoothed: Array  # [N, C], the same summed over neighbours
     labels: Array  # [N], 0..C-1
     known: Array  # [N] bool, ID validation nodes
 
@@ -88,11 +107,14 @@ class _State(NamedTuple):
 def _problem(graph: jraph.GraphsTuple, base: Array, split: Split) -> _Problem:
     known = jnp.asarray(split.val) & ~jnp.asarray(split.is_ood)
     labels = jnp.where(known, split.labels, 0)
-    return _Problem(graph._replace(nodes=base), labels, known)
+    weights = graphs.symmetric_weights(graph)
+    smoothed = graphs.aggregate(graph, weights, base)
+    return _Problem(graph, weights, base, smoothed, labels, known)
 
 
 def _start(problem: _Problem, hyper: Hyper, key: Array) -> _State:
-    params = CALIBRATOR.init({"params": key}, problem.graph)
+    inputs = (problem.graph, problem.weights, problem.smoothed)
+    params = Calibrator().init({"params": key}, *inputs)
     opt_state = optimizer(hyper).init(params)
     zero = jnp.array(0)
     return _State(params, opt_state, key, zero, params, jnp.array(jnp.inf), zero)
@@ -132,8 +154,9 @@ def _calibrated(
 ) -> Array:
     """Logits t f [N, C]; rates and key for dropout, both None for none."""
     rngs = {"dropout": key} if rates else None
-    raw = CALIBRATOR.apply(params, problem.graph, rates, rngs=rngs).logits
-    return problem.graph.nodes * jnp.logaddexp(jnp.log(1.1), raw)
+    inputs = (problem.graph, problem.weights, problem.smoothed, rates)
+    raw = Calibrator().apply(params, *inputs, rngs=rngs)
+    return problem.base * jnp.logaddexp(jnp.log(1.1), raw)
 
 
 def _cross_entropy(logits: Array, problem: _Problem) -> Array:
