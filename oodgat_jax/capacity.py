@@ -6,6 +6,8 @@ import jax
 import jraph
 import numpy as np
 
+from oodgat_jax import graphs
+
 
 def devices(graph: jraph.GraphsTuple, total: int) -> list[jax.Device]:
     """Local devices, no more than there are runs; on the CPU, than memory allows."""
@@ -34,7 +36,8 @@ def run_bytes(graph: jraph.GraphsTuple, heads: int = 4, width: int = 32) -> int:
     The segment path holds messages [E, H, D]; the sparse path only edge values.
     """
     edges, nodes = graph.senders.shape[0], graph.nodes.shape[0]
-    per_edge = 12 * heads if graph.globals is not None else 3 * heads * (width + 4)
+    sparse = graphs.pattern(graph) is not None
+    per_edge = 12 * heads if sparse else 3 * heads * (width + 4)
     stored = sum(leaf.size for leaf in jax.tree.leaves(graph))
     return 4 * (per_edge * edges + 12 * heads * width * nodes + 2 * stored)
 

@@ -24,7 +24,7 @@ import optax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from oodgat_jax import capacity
+from oodgat_jax import capacity, nodes
 from oodgat_jax.types import Array, Hyper, InputError, Split
 
 Params = Any
@@ -128,7 +128,7 @@ def train_step(
         state.params, graph, run, state.step, key
     )
     updates, opt_state = optimizer(run.hyper).update(
-        gradient, state.opt_state, state.params
+        nodes.average(gradient), state.opt_state, state.params
     )
     failed_at = jnp.where(
         (state.failed_at < 0) & ~jnp.isfinite(loss), state.step, state.failed_at

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jraph
 import optax
 
-from oodgat_jax import losses
+from oodgat_jax import losses, nodes
 from oodgat_jax.models import GCN
 from oodgat_jax.train import optimizer
 from oodgat_jax.types import Array, Detector, Hyper, Predict, Rates, Split
@@ -106,7 +106,7 @@ def _step(problem: _Problem, hyper: Hyper, state: _State) -> _State:
         logits = _calibrated(params, problem, rates, key)
         return _loss(logits, problem, hyper["margin_weight"])
 
-    gradient = jax.grad(loss)(state.params)
+    gradient = nodes.average(jax.grad(loss)(state.params))
     updates, opt_state = optimizer(hyper).update(
         gradient, state.opt_state, state.params
     )
