@@ -10,6 +10,8 @@ and the edges into them, whose `globals` is a Piece. Receivers are own nodes. Se
 are positions in `sources(graph, x)`: the own nodes, then what came from the others.
 """
 
+import contextlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax
@@ -86,6 +88,20 @@ def pattern(graph: jraph.GraphsTuple) -> sparse.Pattern | None:
 def is_piece(graph: jraph.GraphsTuple) -> bool:
     """Whether this is one device's part of a graph."""
     return isinstance(graph.globals, Piece)
+
+
+@contextlib.contextmanager
+def on_device(graph: jraph.GraphsTuple) -> Iterator[jraph.GraphsTuple]:
+    """A graph as one device of a `shard_map` sees it: its piece, if it is spread.
+
+    What is traced inside knows that its nodes are a part of all.
+    """
+    if not is_piece(graph):
+        yield graph
+        return
+    piece = jax.tree.map(lambda leaf: leaf[0], graph)
+    with nodes.spread_over(piece.globals.ids, piece.globals.real):
+        yield piece
 
 
 def sources(graph: jraph.GraphsTuple, x: Array) -> Array:

@@ -9,6 +9,10 @@ run, and a run never sees its neighbours.
 On the CPU a device has one slot (batching runs is slower there than one after the
 other, and devices are what uses the cores: see `use_cores`); on accelerators a
 device's slots are one `vmap`.
+
+With a mesh of two axes a slot is a row of devices along `graph`, each of which holds a
+piece of the graph (see `sharding`); with several processes each of them drives its own
+devices, and all of them come to the same decisions from the same numbers.
 """
 
 import functools
@@ -21,10 +25,12 @@ import jax.numpy as jnp
 import jraph
 import numpy as np
 import optax
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from oodgat_jax import capacity, nodes
+from oodgat_jax import capacity, graphs, nodes
+from oodgat_jax.sharding import place
+from oodgat_jax.sharding.mesh import GRAPH, RUNS
 from oodgat_jax.types import Array, Hyper, InputError, Split
 
 Params = Any
@@ -207,40 +213,47 @@ def train(
     *,
     devices: list[jax.Device] | None = None,
     slots: int | None = None,
+    mesh: Mesh | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> State:
     """Trains all runs, stacked on a leading axis [S], and returns their states [S].
 
     Args:
       task: what is trained.
-      graph: shared by all runs.
-      runs: keys [S], splits [S, N] and hyper-parameters [S].
+      graph: shared by all runs; or one that is spread over a mesh.
+      runs: keys [S], splits [S, N] and hyper-parameters [S]; the splits of a spread
+        graph are those of its layout.
       schedule: validation and stopping.
       devices: all local devices by default.
       slots: runs at a time on one device; chosen by platform and memory by default.
+      mesh: with the axes of `sharding.mesh`, instead of devices.
       progress: called after every call to the devices.
     """
     total = runs.key.shape[0]
-    devices = devices or capacity.devices(graph, total)
-    slots = slots or capacity.slots_per_device(graph, total, devices)
-    mesh = Mesh(np.array(devices), ("runs",))
-    shared = jax.device_put(graph, NamedSharding(mesh, P()))
-    program = _program(task, schedule, mesh, slots)
-    queue = _Queue(total, slots * len(devices))
+    if mesh is None:
+        mesh = Mesh(np.array(devices or capacity.devices(graph, total)), (RUNS,))
+    rows = mesh.shape[RUNS]
+    slots = slots or capacity.slots_per_device(graph, total, mesh.local_devices, rows)
+    shared = graph if graphs.is_piece(graph) else place.put(graph, mesh)
+    program = _program(task, schedule, mesh, slots, graphs.is_piece(graph))
+    queue = _Queue(total, slots * rows)
     states, results, checks = None, {}, 1
     while queue.busy():
         began = time.perf_counter()
-        batch = jax.tree.map(lambda leaf: leaf[queue.runs], runs)
+        if states is None or queue.fresh.any():
+            batch = program.place(jax.tree.map(lambda leaf: leaf[queue.runs], runs))
         if states is None:
             states = program.start(shared, batch)
         elif queue.fresh.any():
             states = program.restart(shared, batch, states, queue.fresh)
         states = program.advance(shared, batch, states, queue.active, checks)
-        seen = jax.device_get((states.done, states.step, states.best_score))
+        seen = place.fetch((states.done, states.step, states.best_score))
         checks = _pace(checks, time.perf_counter() - began, schedule)
-        for slot in queue.finish(seen[0]):
+        if finished := queue.finish(seen[0]):
+            now = place.fetch(states)
+        for slot in finished:
             results[queue.runs[slot]] = jax.tree.map(
-                lambda leaf, slot=slot: np.asarray(leaf[slot]), states
+                lambda leaf, slot=slot: np.asarray(leaf[slot]), now
             )
         if progress:
             progress(_progress(queue, results, seen))
@@ -250,15 +263,20 @@ def train(
 
 
 class _Program(NamedTuple):
+    place: Callable
     start: Callable
     restart: Callable
     advance: Callable
 
 
 @functools.lru_cache(maxsize=64)
-def _program(task: Task, schedule: Schedule, mesh: Mesh, slots: int) -> _Program:
+def _program(
+    task: Task, schedule: Schedule, mesh: Mesh, slots: int, is_spread: bool
+) -> _Program:
     """The three steps of `train` for a number of slots per device, compiled once."""
     batched = jax.vmap if slots > 1 else _single
+    each, by_node = P(RUNS), P(RUNS, GRAPH) if is_spread else P(RUNS)
+    run_specs = Run(key=each, split=by_node, hyper=each, extra=by_node)
 
     def restart(graph, run, state, fresh):
         new = start(task, schedule, graph, run)
@@ -273,25 +291,40 @@ def _program(task: Task, schedule: Schedule, mesh: Mesh, slots: int) -> _Program
 
     def on_devices(function, *specs):
         def body(graph, *args):
-            axes = tuple(0 if spec == P("runs") else None for spec in specs)
-            return batched(lambda *a: function(graph, *a), in_axes=axes)(*args)
+            axes = tuple(None if spec == P() else 0 for spec in specs)
+            with graphs.on_device(graph) as piece:
+                return batched(lambda *a: function(piece, *a), in_axes=axes)(*args)
 
         return jax.jit(
             jax.shard_map(
                 body,
                 mesh=mesh,
-                in_specs=(P(), *specs),
-                out_specs=P("runs"),
+                in_specs=(P(GRAPH) if is_spread else P(), *specs),
+                out_specs=each,
                 check_vma=False,
             )
         )
 
-    each = P("runs")
     return _Program(
-        start=on_devices(lambda graph, run: start(task, schedule, graph, run), each),
-        restart=on_devices(restart, each, each, each),
-        advance=on_devices(go_on, each, each, each, P()),
+        place=functools.partial(_place_runs, mesh=mesh, specs=run_specs),
+        start=on_devices(
+            lambda graph, run: start(task, schedule, graph, run), run_specs
+        ),
+        restart=on_devices(restart, run_specs, each, each),
+        advance=on_devices(go_on, run_specs, each, each, P()),
     )
+
+
+def _place_runs(runs: Run, mesh: Mesh, specs: Run) -> Run:
+    """Runs of the host on the devices that work on them."""
+    # Keys travel as numbers, which every kind of placement takes.
+    runs, impl = (
+        runs._replace(key=jax.random.key_data(runs.key)),
+        jax.random.key_impl(runs.key),
+    )
+    pairs = zip(runs, specs, strict=True)
+    placed = Run(*(place.put(part, mesh, spec) for part, spec in pairs))
+    return placed._replace(key=jax.random.wrap_key_data(placed.key, impl=impl))
 
 
 def _single(function, in_axes):

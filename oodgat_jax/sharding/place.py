@@ -38,12 +38,14 @@ def stack_blocks(mesh: Mesh, blocks: Mapping[int, Any]) -> Any:
     return jax.tree.map(place, *blocks.values())
 
 
-def put(tree: Any, mesh: Mesh, spec: P = P()) -> Any:
-    """Arrays that every process has in full, each on the devices of a spec.
+def put(tree: Any, mesh: Mesh, spec: P | None = None) -> Any:
+    """Arrays that every process has in full, on the devices that the spec says.
 
-    Keys become their data: see `jax.random.wrap_key_data`.
+    Without a spec all devices get all of them.
     """
-    sharding = NamedSharding(mesh, spec)
+    sharding = NamedSharding(mesh, P() if spec is None else spec)
+    if jax.process_count() == 1:
+        return jax.device_put(tree, sharding)
 
     def place(leaf: Any) -> jax.Array:
         leaf = np.asarray(leaf)
