@@ -26,7 +26,7 @@ from collections.abc import Sequence
 import numpy as np
 from absl import flags
 
-from experiments import app, progress, published, results, runs, tables
+from experiments import app, cluster, progress, published, results, runs, tables
 from oodgat_jax import datasets, recipes
 from oodgat_jax.detectors import DETECTORS
 from oodgat_jax.losses import REGULARIZERS
@@ -34,7 +34,10 @@ from oodgat_jax.methods import METHODS, Method
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
-SHARED = ("dataset", "method", "splits", "seeds", "set", "out", "data_dir", "path")
+SHARED = (
+    *("dataset", "method", "splits", "seeds", "set", "out", "data_dir", "path"),
+    *cluster.NAMES,
+)
 OWN: app.Definitions = {
     "detectors": (
         flags.DEFINE_list,
@@ -57,12 +60,14 @@ def main() -> int | None:
     recipe = recipes.recipe(FLAGS.dataset, FLAGS.method, terms=FLAGS.terms)
     recipe = recipes.override(recipe, FLAGS.set)
     definition = define(FLAGS.method, FLAGS.detectors, FLAGS.terms)
+    mesh = cluster.mesh()
     folder = app.out_folder(FLAGS.out)
     log = folder / "results.jsonl"
     if log.exists():
         results.read(log)  # a damaged file is better found before the training
     dataset = datasets.load(FLAGS.dataset, FLAGS.data_dir)
-    with progress.Line(f"{FLAGS.method} on {FLAGS.dataset}") as line:
+    title = f"{FLAGS.method} on {FLAGS.dataset}"
+    with progress.Line(title, quiet=not cluster.is_writer()) as line:
         outcome = runs.run(
             dataset,
             label(FLAGS.method, FLAGS.terms),
@@ -71,8 +76,15 @@ def main() -> int | None:
             range(FLAGS.seeds),
             definition=definition,
             path=FLAGS.path,
+            mesh=mesh,
             progress=line,
         )
+    if cluster.is_writer():
+        _write(folder, log, outcome)
+    return 1 if len(outcome.failed) == len(outcome.setting) else None
+
+
+def _write(folder: pathlib.Path, log: pathlib.Path, outcome: runs.Outcome) -> None:
     records = runs.records(outcome)
     arrays = folder / f"{outcome.dataset}-{outcome.method}.npz"
     save(arrays, outcome)
@@ -80,7 +92,6 @@ def main() -> int | None:
     print(report(outcome, records), f"Written: {log}, {arrays}", sep="\n")
     for sentence in runs.failures(outcome):
         print(sentence, file=sys.stderr)
-    return 1 if len(outcome.failed) == len(outcome.setting) else None
 
 
 def define(
@@ -109,7 +120,7 @@ def save(path: pathlib.Path, outcome: runs.Outcome) -> None:
     """Writes predictions and scores of every run, whole or not at all."""
     splits = outcome.splits
     arrays = {
-        "predictions": outcome.logits.argmax(-1).astype(np.int32),
+        "predictions": outcome.predictions,
         "labels": splits.labels[0],
         "is_ood": splits.is_ood[0],
         "train": splits.train,

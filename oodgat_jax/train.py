@@ -245,8 +245,11 @@ def train(
         if states is None:
             states = program.start(shared, batch)
         elif queue.fresh.any():
-            states = program.restart(shared, batch, states, queue.fresh)
-        states = program.advance(shared, batch, states, queue.active, checks)
+            fresh = place.put(queue.fresh.copy(), mesh, P(RUNS))
+            states = program.restart(shared, batch, states, fresh)
+        active = place.put(queue.active.copy(), mesh, P(RUNS))
+        most = place.put(np.int32(checks), mesh)
+        states = program.advance(shared, batch, states, active, most)
         seen = place.fetch((states.done, states.step, states.best_score))
         checks = _pace(checks, time.perf_counter() - began, schedule)
         if finished := queue.finish(seen[0]):
