@@ -14,9 +14,12 @@ in percent, one row per detector. Writes to the folder --out:
 
 The paper's nine runs are --splits=3 --seeds=3, the default. AUROC to expect: 96 for
 ATT on digits and 80 for --method=mlp, 94 for ATT on Cora, where the paper has 93.6.
-Minutes on two cores for both. Exit code 2: the input was wrong; 1: every run failed.
+Minutes on two cores for both. Exit code 2: the input was wrong; 1: every run failed;
+3: another process of a cluster was lost. Large graphs and clusters: docs/scale.md.
 """
 
+import hashlib
+import json
 import os
 import pathlib
 import sys
@@ -28,6 +31,7 @@ from absl import flags
 
 from experiments import app, cluster, progress, published, results, runs, tables
 from oodgat_jax import datasets, recipes
+from oodgat_jax.checkpoints import Checkpoints
 from oodgat_jax.detectors import DETECTORS
 from oodgat_jax.losses import REGULARIZERS
 from oodgat_jax.methods import METHODS, Method
@@ -44,6 +48,13 @@ OWN: app.Definitions = {
         None,
         f"Scores to report, if not the method's own, of {', '.join(DETECTORS)}.",
         {},
+    ),
+    "checkpoint_seconds": (
+        flags.DEFINE_float,
+        300.0,
+        "Time between checkpoints, in OUT/checkpoints; the same command goes on from "
+        "the last one, on any mesh.",
+        {"lower_bound": 0.0},
     ),
     "terms": (
         flags.DEFINE_list,
@@ -78,10 +89,19 @@ def main() -> int | None:
             path=FLAGS.path,
             mesh=mesh,
             progress=line,
+            keep=checkpoints(folder, recipe),
         )
     if cluster.is_writer():
         _write(folder, log, outcome)
     return 1 if len(outcome.failed) == len(outcome.setting) else None
+
+
+def checkpoints(folder: pathlib.Path, recipe: recipes.Recipe) -> Checkpoints:
+    """Those of exactly this command, however its devices are arranged."""
+    names = ("dataset", "method", "terms", "splits", "seeds")
+    asked = {name: getattr(FLAGS, name) for name in names} | {"recipe": recipe}
+    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    return Checkpoints(folder / "checkpoints" / digest[:16], FLAGS.checkpoint_seconds)
 
 
 def _write(folder: pathlib.Path, log: pathlib.Path, outcome: runs.Outcome) -> None:

@@ -18,6 +18,7 @@ from jax.sharding import Mesh
 
 from experiments import results
 from oodgat_jax import graphs, methods, metrics, recipes, splits, train
+from oodgat_jax.checkpoints import Checkpoints
 from oodgat_jax.methods import METHODS, Method
 from oodgat_jax.sharding import scoring, spread
 from oodgat_jax.sharding.mesh import GRAPH
@@ -73,6 +74,7 @@ def run(
     path: str = "auto",
     mesh: Mesh | None = None,
     progress: Callable[[train.Progress], None] | None = None,
+    keep: Checkpoints | None = None,
 ) -> Outcome:
     """Trains and scores every combination of hypers, splits and seeds.
 
@@ -88,6 +90,7 @@ def run(
       path: of the graph, one of `graphs.PATHS`.
       mesh: devices to use; along its axis `graph` the graph is spread.
       progress: see `train.train`.
+      keep: checkpoints of the training; see `train.train`.
     """
     began = time.perf_counter()
     definition = definition or METHODS[method]
@@ -107,6 +110,7 @@ def run(
         path,
         mesh=mesh,
         progress=progress,
+        keep=keep,
     )
     return Outcome(
         dataset=dataset.name,

@@ -28,6 +28,41 @@ class Part(NamedTuple):
 Read = Callable[[int, int], Part]  # first rank, rank after the last
 
 
+class Large(NamedTuple):
+    """A graph that is read part by part, in the order of its nodes' numbers.
+
+    It has what `splits.draw` needs of a Dataset. Labels are one number per node, which
+    every process can hold; features and edges are what is large.
+    """
+
+    name: str
+    num_nodes: int  # N
+    labels: np.ndarray  # [N] int32, -1 where the source gives none
+    id_classes: tuple[int, ...]  # ascending; every other class is OOD
+    test_size: int
+    read: Read
+
+    @property
+    def num_classes(self) -> int:
+        """C, the number of known classes."""
+        return len(self.id_classes)
+
+
+def in_memory(graph: Large) -> Dataset:
+    """The whole of it, where it fits."""
+    part = graph.read(0, graph.num_nodes)
+    inside = part.senders != part.receivers
+    return Dataset(
+        name=graph.name,
+        features=part.features,
+        senders=part.senders[inside].astype(np.int32),
+        receivers=part.receivers[inside].astype(np.int32),
+        labels=graph.labels,
+        id_classes=graph.id_classes,
+        test_size=graph.test_size,
+    )
+
+
 def of_dataset(dataset: Dataset, order: np.ndarray | None) -> Read:
     """Parts of a data set that is in memory, its nodes ranked in an order [N]."""
     num_nodes = dataset.num_nodes

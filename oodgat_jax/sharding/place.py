@@ -69,6 +69,13 @@ def _copy(mesh: Mesh, count: int):
     return jax.jit(lambda x: x, out_shardings=[NamedSharding(mesh, P())] * count)
 
 
+def from_first(number: float) -> float:
+    """A number of the first process, where processes may differ, as in clocks."""
+    if jax.process_count() == 1:
+        return number
+    return float(multihost_utils.broadcast_one_to_all(np.float32(number)))
+
+
 def largest(numbers: np.ndarray) -> np.ndarray:
     """The largest of each of the numbers [K] over all processes."""
     if jax.process_count() == 1:

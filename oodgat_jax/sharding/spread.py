@@ -35,6 +35,12 @@ def dataset(dataset: Dataset, mesh: Mesh, path: str = "auto") -> Spread:
     return read(parts.of_dataset(dataset, found), to, mesh, path)
 
 
+def large(graph: parts.Large, mesh: Mesh, path: str = "auto") -> Spread:
+    """Spreads a graph of which no process holds more than its part, as numbered."""
+    to = layout.even(graph.num_nodes, mesh.shape[GRAPH])
+    return read(graph.read, to, mesh, path)
+
+
 def read(
     source: parts.Read, to: layout.Layout, mesh: Mesh, path: str = "auto"
 ) -> Spread:
