@@ -7,6 +7,7 @@ processes if there are several.
 
 from typing import Any, NamedTuple
 
+import jax
 import jraph
 import numpy as np
 import scipy.sparse
@@ -93,6 +94,40 @@ def piece(
             edges=_numbers(part.edges, first_edge, len(part.senders), fit.edges),
             num_edges=np.array(num_edges, np.uint32),
             entries=_entry_numbers(part, fit),
+        ),
+    )
+
+
+def shapes(
+    layout: Layout, fit: Sizes, num_features: int, use_sparse: bool
+) -> jraph.GraphsTuple:
+    """Shapes of a piece with dense features, to size a graph without making it."""
+    rows, edges = layout.size, fit.edges
+    columns = rows + layout.num_blocks * fit.halo
+
+    def of(*shape: int, kind: type = np.int32) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(shape, kind)
+
+    pattern = None
+    if use_sparse:
+        each = [of(edges)] * 2
+        pointers = (of(rows + 1), of(columns + 1))
+        pattern = sparse.Pattern(*each, *pointers, of(edges), tuple(each))
+    return jraph.GraphsTuple(
+        nodes=of(rows, num_features, kind=np.float32),
+        edges=None,
+        senders=of(edges),
+        receivers=of(edges),
+        n_node=of(1),
+        n_edge=of(1),
+        globals=graphs.Piece(
+            pattern=pattern,
+            send=of(layout.num_blocks, fit.halo),
+            ids=of(rows),
+            real=of(rows, kind=np.bool_),
+            edges=of(edges, kind=np.uint32),
+            num_edges=of(kind=np.uint32),
+            entries=None,
         ),
     )
 
