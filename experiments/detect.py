@@ -2,6 +2,7 @@
 
   python -m experiments.detect
   python -m experiments.detect --dataset=cora --method=gcn --splits=3 --seeds=3
+  python -m experiments.detect --dataset=generated-20000-200000 --mesh=graph:4
   python -m experiments.detect --set lr=0.02 --set max_steps=200 --out=/tmp/trial
 
 Prints a table: mean ± standard deviation over all runs (every split with every seed),
@@ -29,7 +30,16 @@ from collections.abc import Sequence
 import numpy as np
 from absl import flags
 
-from experiments import app, cluster, progress, published, results, runs, tables
+from experiments import (
+    app,
+    cluster,
+    large,
+    progress,
+    published,
+    results,
+    runs,
+    tables,
+)
 from oodgat_jax import datasets, recipes
 from oodgat_jax.checkpoints import Checkpoints
 from oodgat_jax.detectors import DETECTORS
@@ -68,7 +78,9 @@ OWN: app.Definitions = {
 
 def main() -> int | None:
     """Checks all input, trains, writes, prints."""
-    recipe = recipes.recipe(FLAGS.dataset, FLAGS.method, terms=FLAGS.terms)
+    is_large = large.is_large(FLAGS.dataset)
+    known = None if is_large else FLAGS.dataset
+    recipe = recipes.recipe(known, FLAGS.method, terms=FLAGS.terms)
     recipe = recipes.override(recipe, FLAGS.set)
     definition = define(FLAGS.method, FLAGS.detectors, FLAGS.terms)
     mesh = cluster.mesh()
@@ -76,7 +88,8 @@ def main() -> int | None:
     log = folder / "results.jsonl"
     if log.exists():
         results.read(log)  # a damaged file is better found before the training
-    dataset = datasets.load(FLAGS.dataset, FLAGS.data_dir)
+    load = large.open_large if is_large else datasets.load
+    dataset = load(FLAGS.dataset, FLAGS.data_dir)
     title = f"{FLAGS.method} on {FLAGS.dataset}"
     with progress.Line(title, quiet=not cluster.is_writer()) as line:
         outcome = runs.run(

@@ -20,8 +20,9 @@ from experiments import results
 from oodgat_jax import graphs, methods, metrics, recipes, splits, train
 from oodgat_jax.checkpoints import Checkpoints
 from oodgat_jax.methods import METHODS, Method
-from oodgat_jax.sharding import scoring, spread
+from oodgat_jax.sharding import parts, scoring, spread
 from oodgat_jax.sharding.mesh import GRAPH
+from oodgat_jax.sharding.parts import Large
 from oodgat_jax.types import Dataset, InputError, Split
 
 FIRST_SPLIT = 123  # the authors' first split seed; 1, 2, 3, ... follow
@@ -62,7 +63,7 @@ def split_seeds(count: int) -> tuple[int, ...]:
 
 
 def run(
-    dataset: Dataset,
+    dataset: Dataset | Large,
     method: str,
     recipe: recipes.Recipe,
     split_seeds: Sequence[int],
@@ -135,6 +136,8 @@ def run(
 
 def _whole(dataset, definition, module, stacked, schedule, path, **options):
     """Graph, states, logits and scores of runs that each see the whole graph."""
+    if isinstance(dataset, Large):
+        dataset = parts.in_memory(dataset)
     graph = graphs.build(dataset, path)
     stacked = methods.prepare(definition, module, graph, stacked)
     task = methods.assemble(definition, module)
@@ -151,7 +154,8 @@ def _whole(dataset, definition, module, stacked, schedule, path, **options):
 def _spread(dataset, definition, module, stacked, schedule, path, *, mesh, **options):
     """The same for a graph that is spread over the mesh, without its logits."""
     scoring.check(definition)
-    placed = spread.dataset(dataset, mesh, path)
+    spread_over = spread.large if isinstance(dataset, Large) else spread.dataset
+    placed = spread_over(dataset, mesh, path)
     stacked = stacked._replace(split=placed.layout.spread_split(stacked.split))
     task = methods.assemble(definition, module)
     states = train.train(task, placed.graph, stacked, schedule, mesh=mesh, **options)

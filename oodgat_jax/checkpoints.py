@@ -32,6 +32,10 @@ class Checkpoints:
         self._last = time.monotonic()
         self._manager = None
 
+    def exists(self) -> bool:
+        """Whether there may be one to go on from."""
+        return self._folder.exists()
+
     def is_due(self) -> bool:
         """Whether it is time for one, as the first process's clock says."""
         late = time.monotonic() - self._last >= self._seconds
@@ -53,7 +57,7 @@ class Checkpoints:
           like: one run's state, of which only shapes and types are used.
           total: runs in all.
         """
-        if not self._folder.exists() or self._open().latest_step() is None:
+        if self._open().latest_step() is None:
             return {}
         from orbax import checkpoint as ocp
 

@@ -274,7 +274,7 @@ def train(
 
 def _resume(program, graph, runs, slots, keep) -> tuple[dict, dict]:
     """States by run of the last checkpoint: of those that are done, and of all."""
-    if keep is None:
+    if keep is None or not keep.exists():
         return {}, {}
     total = runs.key.shape[0]
     batch = jax.tree.map(lambda leaf: leaf[np.arange(slots) % total], runs)

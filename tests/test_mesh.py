@@ -34,7 +34,7 @@ def test_the_mesh_takes_all_devices():
     found = mesh.build(mesh.parse("runs:1"), devices)
     assert dict(found.shape) == {"runs": 1, "graph": 1}
     assert place.blocks_here(found) == [0]
-    with pytest.raises(InputError, match="--mesh=runs:3,graph:2 is for 6 devices.* 1"):
+    with pytest.raises(InputError, match=r"--mesh=runs:3,graph:2 is for 6 devices.* 1"):
         mesh.build(mesh.parse("graph:2,runs:3"), devices)
 
 
