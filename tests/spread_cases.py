@@ -147,7 +147,7 @@ def detectors():
         np.testing.assert_allclose(found.metrics["ATT"][name], values, atol=1e-6)
 
 
-class Stop(Exception):
+class StoppedError(Exception):
     """Raised in the middle of a training."""
 
 
@@ -162,13 +162,13 @@ def checkpoints(folder):
         def save(self, states, total):
             super().save(states, total)
             if sum(int(state.step) for state in states.values()) > 20:
-                raise Stop
+                raise StoppedError
 
     train.PACE = -1.0  # a call to the devices is one check
     for text in ("one", "graph:2"):
         try:
             train_on(text, task, runs, schedule, Stopping(folder, 0.0))
-        except Stop:
+        except StoppedError:
             continue
         raise AssertionError("nothing was saved")
     keep = Checkpoints(folder, 0.0)
