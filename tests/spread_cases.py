@@ -1,9 +1,11 @@
 """A small graph, spread over the devices of this process, against the whole graph.
 
 Run as a script with a number of devices and the name of a case, since the number of
-devices is chosen before JAX starts: `python spread_cases.py 8 training`.
+devices is chosen before JAX starts: `python spread_cases.py 8 training`. With a port
+and a number in SPREAD_CASES it is one of two processes that work together.
 """
 
+import os
 import sys
 
 import jax
@@ -53,7 +55,7 @@ def build(method):
 def train_on(text, task, runs, schedule, keep=None):
     """States of all runs, trained on a mesh; "one" for one device."""
     if text == "one":
-        graph, devices = graphs.build(DATASET), jax.devices()[:1]
+        graph, devices = graphs.build(DATASET), jax.local_devices()[:1]
         return train.train(task, graph, runs, schedule, devices=devices, keep=keep)
     mesh = meshes.build(meshes.parse(text))
     if mesh.shape["graph"] == 1:
@@ -179,7 +181,15 @@ def checkpoints(folder):
     assert not keep.exists()
 
 
+def join():
+    port, number = os.environ["SPREAD_CASES"].split(",")
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(f"localhost:{port}", 2, int(number))
+
+
 if __name__ == "__main__":
+    if "SPREAD_CASES" in os.environ:
+        join()
     jax.config.update("jax_num_cpu_devices", int(sys.argv[1]))
     globals()[sys.argv[2]](*sys.argv[3:])
     print("same")
