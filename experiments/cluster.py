@@ -88,7 +88,6 @@ def _check(coordinator: str | None, count: int | None, number: int | None) -> No
 
 def _join(flag: dict) -> int:
     """The number of processes, after all of them have met."""
-    jax.config.update("jax_cpu_collectives_implementation", "gloo")
     if flag["coordinator"] is not None:
         names = ("coordinator", "num_processes", "process_id")
         _initialize(*(flag[name] for name in names))
@@ -103,6 +102,7 @@ def _join(flag: dict) -> int:
 
 
 def _initialize(*where) -> None:
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
     try:
         jax.distributed.initialize(*where, heartbeat_timeout_seconds=HEARTBEAT)
     except RuntimeError as error:
