@@ -26,8 +26,13 @@ def test_shapes_of_a_whole_graph_are_those_of_a_built_one(path):
 
 def test_the_table_compares_with_the_whole_graph():
     whole = {
-        **{"nodes": 20_000, "edges": 400_000, "devices": 0, "halo": 0.0},
-        **{"memory": 80_000_000, "moved": 0, "seconds_per_step": 2.0},
+        "nodes": 20_000,
+        "edges": 400_000,
+        "devices": 0,
+        "halo": 0.0,
+        "memory": 80_000_000,
+        "moved": 0,
+        "seconds_per_step": 2.0,
     }
     spread = whole | {"devices": 8, "memory": 12_000_000, "halo": 1.25}
     spread |= {"moved": 3_400_000, "seconds_per_step": None}
