@@ -178,7 +178,7 @@ def _program(source: Communities, job: Job, mesh):
     if job.steps:
         return program, runs
     by_node = P("runs", "graph") if job.devices else P("runs")
-    specs = train.Run(P("runs"), by_node, P("runs"), None)
+    specs = train.Run(P("runs"), by_node, P("runs"), by_node)
     shaped = (
         _on(mesh, jax.eval_shape(lambda x=x: x), spec)
         for x, spec in zip(runs, specs, strict=True)
