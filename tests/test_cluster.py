@@ -88,7 +88,7 @@ def wait_for(condition):
         time.sleep(0.5)
 
 
-def test_a_process_that_dies_is_reported_and_the_run_goes_on(tmp_path):
+def test_a_process_that_dies_is_reported_and_leaves_a_checkpoint(tmp_path):
     more = ("--checkpoint_seconds=0", "--set=check_every=2", "--set=patience=10000")
     first, second = pair(tmp_path, 4001, "--mesh=graph:4", *more)
     wait_for(lambda: any(tmp_path.glob("checkpoints/*/[0-9]*")))
