@@ -15,13 +15,14 @@ from typing import Any
 import jax
 from absl import app, flags, logging
 
-from oodgat_jax import graphs, train
+from experiments import cluster
+from oodgat_jax import graphs
 from oodgat_jax.datasets import DATASETS, download
 from oodgat_jax.methods import METHODS
 from oodgat_jax.types import InputError
 
 HELP = ("--help", "-help", "-h", "--helpshort", "--helpfull")
-WRONG_INPUT, INTERRUPTED, CLOSED = 2, 130, 141
+WRONG_INPUT, LOST, INTERRUPTED, CLOSED = 2, 3, 130, 141
 STOPPED = "\nInterrupted: stopped before the end."
 GOES_ON = " The same command goes on with what is not yet recorded."
 
@@ -86,6 +87,33 @@ SHARED: Definitions = {
         "Only draw, from the records in --out, and train nothing.",
         {},
     ),
+    "mesh": (
+        flags.DEFINE_string,
+        None,
+        "Devices along two axes, as in runs:4,graph:2: runs are shared out over one, "
+        "a graph too large for one device over the other. By default all devices of "
+        "this process are on runs.",
+        {},
+    ),
+    "coordinator": (
+        flags.DEFINE_string,
+        None,
+        "host:port of the first of several processes; not needed under Slurm, GKE or "
+        "on TPU pods.",
+        {},
+    ),
+    "num_processes": (
+        flags.DEFINE_integer,
+        None,
+        "How many processes there are.",
+        _COUNT,
+    ),
+    "process_id": (
+        flags.DEFINE_integer,
+        None,
+        "Which of them this is, from 0; only process 0 writes.",
+        {"lower_bound": 0},
+    ),
     "path": (
         flags.DEFINE_enum,
         "auto",
@@ -142,6 +170,11 @@ def run(
         except BrokenPipeError:  # whoever reads the output has read enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return CLOSED
+        except jax.errors.JaxRuntimeError as error:
+            if jax.process_count() == 1:
+                raise
+            _complain(cluster.LOST.format(reason=_first_line(error)), LOST)
+            cluster.leave(LOST)
 
     sys.stdout.reconfigure(errors="replace")  # a terminal may lack the sign ±
     app.run(guarded, flags_parser=lambda argv: _parse(argv, list(definitions), text))
@@ -208,7 +241,7 @@ def _start_jax() -> None:
     JAX's own variables (JAX_COMPILATION_CACHE_DIR, JAX_ENABLE_COMPILATION_CACHE) win.
     """
     logging.set_verbosity(logging.WARNING)  # JAX tells which platforms it lacks
-    train.use_cores()
+    cluster.start()
     if jax.config.jax_compilation_cache_dir:
         return
     folder = download.cache_dir() / "compiled"
@@ -220,6 +253,10 @@ def _start_jax() -> None:
         jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")
 
 
 def _complain(sentence: str, code: int) -> int:

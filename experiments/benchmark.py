@@ -4,6 +4,7 @@
   python -m experiments.benchmark --datasets=cora,coauthor-cs --variants=sparse
   python -m experiments.benchmark --sizes=10000,20000,40000
   python -m experiments.benchmark --datasets=cora --peer='python their_train.py cora'
+  python -m experiments.benchmark --scale --sizes=100000,1000000 --devices=1,2,4,8
 
 Every measurement is a process of its own, so that its memory and its compile time are
 its own. "ms" is the time of a step divided by the runs that go at the same time, taken
@@ -20,12 +21,17 @@ reach in the same process: the share of the former's GFLOP/s.
 --peer runs your command right after our own measurement of each data set. It must
 print `ms_per_step: X`; the ratio is added to the table. Records are appended to
 OUT/benchmark.jsonl.
+
+--scale measures instead what a step of a spread graph costs each device, for every
+size and every number of simulated devices: memory, bytes moved and time; see
+docs/scale.md. Records are appended to OUT/scale.jsonl.
 """
 
 import concurrent.futures
 import datetime
 import itertools
 import multiprocessing
+import pathlib
 import re
 import subprocess
 import sys
@@ -37,7 +43,7 @@ import jax.numpy as jnp
 import numpy as np
 from absl import flags
 
-from experiments import app, machine, results, tables
+from experiments import app, machine, results, scale, tables
 from oodgat_jax import datasets, graphs, methods, recipes, splits, train
 from oodgat_jax.datasets import synthetic
 from oodgat_jax.sparse import SparseFeatures
@@ -69,6 +75,25 @@ OWN: app.Definitions = {
         20.0,
         "About how long to measure each.",
         {"lower_bound": 0.1},
+    ),
+    "scale": (
+        flags.DEFINE_bool,
+        False,
+        "Measure graphs spread over devices, of the --sizes.",
+        {},
+    ),
+    "devices": (
+        flags.DEFINE_list,
+        ["1", "2", "4", "8"],
+        "With --scale: numbers of simulated devices.",
+        {},
+    ),
+    "steps": (
+        flags.DEFINE_integer,
+        3,
+        "With --scale: steps to time; 0 only compiles, for shapes of graphs that are "
+        "never made.",
+        {"lower_bound": 0},
     ),
     "peer": (flags.DEFINE_string, None, "Command that prints ms_per_step: X.", {}),
 }
@@ -119,6 +144,9 @@ HEADER = (
 def main() -> None:
     """Measures every data set and size in every variant, then prints the table."""
     folder = app.out_folder(FLAGS.out)
+    if FLAGS.scale:
+        _scale(folder)
+        return
     rows = []
     for job in _jobs():
         print(f"measuring {job.variant} on {job.dataset} ...", file=sys.stderr)
@@ -128,6 +156,25 @@ def main() -> None:
         _append(folder / "benchmark.jsonl", record)
         rows.append(record)
     print(table(rows))
+
+
+def _scale(folder: pathlib.Path) -> None:
+    sizes = _numbers("sizes", scale.SMALLEST) or [scale.SMALLEST]
+    devices = _numbers("devices", 1)
+    rows = []
+    for job in scale.jobs(sizes, devices, FLAGS.method, FLAGS.steps):
+        count = job.devices or "one, whole"
+        print(f"measuring {job.nodes} nodes, devices: {count} ...", file=sys.stderr)
+        rows.append(scale.in_process(job))
+        _append(folder / "scale.jsonl", rows[-1])
+    print(scale.table(rows))
+
+
+def _numbers(flag: str, lowest: int) -> list[int]:
+    for text in FLAGS[flag].value:
+        if not text.isdigit() or int(text) < lowest:
+            raise InputError(f"--{flag} takes numbers from {lowest}, not '{text}'.")
+    return [int(text) for text in FLAGS[flag].value]
 
 
 def table(records: list[dict]) -> str:

@@ -2,6 +2,7 @@
 
   python -m experiments.detect
   python -m experiments.detect --dataset=cora --method=gcn --splits=3 --seeds=3
+  python -m experiments.detect --dataset=generated-20000-200000 --mesh=graph:4
   python -m experiments.detect --set lr=0.02 --set max_steps=200 --out=/tmp/trial
 
 Prints a table: mean ± standard deviation over all runs (every split with every seed),
@@ -14,9 +15,12 @@ in percent, one row per detector. Writes to the folder --out:
 
 The paper's nine runs are --splits=3 --seeds=3, the default. AUROC to expect: 96 for
 ATT on digits and 80 for --method=mlp, 94 for ATT on Cora, where the paper has 93.6.
-Minutes on two cores for both. Exit code 2: the input was wrong; 1: every run failed.
+Minutes on two cores for both. Exit code 2: the input was wrong; 1: every run failed;
+3: another process of a cluster was lost. Large graphs and clusters: docs/scale.md.
 """
 
+import hashlib
+import json
 import os
 import pathlib
 import sys
@@ -26,21 +30,41 @@ from collections.abc import Sequence
 import numpy as np
 from absl import flags
 
-from experiments import app, progress, published, results, runs, tables
+from experiments import (
+    app,
+    cluster,
+    large,
+    progress,
+    published,
+    results,
+    runs,
+    tables,
+)
 from oodgat_jax import datasets, recipes
+from oodgat_jax.checkpoints import Checkpoints
 from oodgat_jax.detectors import DETECTORS
 from oodgat_jax.losses import REGULARIZERS
 from oodgat_jax.methods import METHODS, Method
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
-SHARED = ("dataset", "method", "splits", "seeds", "set", "out", "data_dir", "path")
+SHARED = (
+    *("dataset", "method", "splits", "seeds", "set", "out", "data_dir", "path"),
+    *cluster.NAMES,
+)
 OWN: app.Definitions = {
     "detectors": (
         flags.DEFINE_list,
         None,
         f"Scores to report, if not the method's own, of {', '.join(DETECTORS)}.",
         {},
+    ),
+    "checkpoint_seconds": (
+        flags.DEFINE_float,
+        300.0,
+        "Time between checkpoints, in OUT/checkpoints; the same command goes on from "
+        "the last one, on any mesh.",
+        {"lower_bound": 0.0},
     ),
     "terms": (
         flags.DEFINE_list,
@@ -54,15 +78,20 @@ OWN: app.Definitions = {
 
 def main() -> int | None:
     """Checks all input, trains, writes, prints."""
-    recipe = recipes.recipe(FLAGS.dataset, FLAGS.method, terms=FLAGS.terms)
+    is_large = large.is_large(FLAGS.dataset)
+    known = None if is_large else FLAGS.dataset
+    recipe = recipes.recipe(known, FLAGS.method, terms=FLAGS.terms)
     recipe = recipes.override(recipe, FLAGS.set)
     definition = define(FLAGS.method, FLAGS.detectors, FLAGS.terms)
+    mesh = cluster.mesh()
     folder = app.out_folder(FLAGS.out)
     log = folder / "results.jsonl"
     if log.exists():
         results.read(log)  # a damaged file is better found before the training
-    dataset = datasets.load(FLAGS.dataset, FLAGS.data_dir)
-    with progress.Line(f"{FLAGS.method} on {FLAGS.dataset}") as line:
+    load = large.open_large if is_large else datasets.load
+    dataset = load(FLAGS.dataset, FLAGS.data_dir)
+    title = f"{FLAGS.method} on {FLAGS.dataset}"
+    with progress.Line(title, quiet=not cluster.is_writer()) as line:
         outcome = runs.run(
             dataset,
             label(FLAGS.method, FLAGS.terms),
@@ -71,8 +100,24 @@ def main() -> int | None:
             range(FLAGS.seeds),
             definition=definition,
             path=FLAGS.path,
+            mesh=mesh,
             progress=line,
+            keep=checkpoints(folder, recipe),
         )
+    if cluster.is_writer():
+        _write(folder, log, outcome)
+    return 1 if len(outcome.failed) == len(outcome.setting) else None
+
+
+def checkpoints(folder: pathlib.Path, recipe: recipes.Recipe) -> Checkpoints:
+    """Those of exactly this command, however its devices are arranged."""
+    names = ("dataset", "method", "terms", "splits", "seeds")
+    asked = {name: getattr(FLAGS, name) for name in names} | {"recipe": recipe}
+    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    return Checkpoints(folder / "checkpoints" / digest[:16], FLAGS.checkpoint_seconds)
+
+
+def _write(folder: pathlib.Path, log: pathlib.Path, outcome: runs.Outcome) -> None:
     records = runs.records(outcome)
     arrays = folder / f"{outcome.dataset}-{outcome.method}.npz"
     save(arrays, outcome)
@@ -80,7 +125,6 @@ def main() -> int | None:
     print(report(outcome, records), f"Written: {log}, {arrays}", sep="\n")
     for sentence in runs.failures(outcome):
         print(sentence, file=sys.stderr)
-    return 1 if len(outcome.failed) == len(outcome.setting) else None
 
 
 def define(
@@ -109,7 +153,7 @@ def save(path: pathlib.Path, outcome: runs.Outcome) -> None:
     """Writes predictions and scores of every run, whole or not at all."""
     splits = outcome.splits
     arrays = {
-        "predictions": outcome.logits.argmax(-1).astype(np.int32),
+        "predictions": outcome.predictions,
         "labels": splits.labels[0],
         "is_ood": splits.is_ood[0],
         "train": splits.train,

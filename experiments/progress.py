@@ -17,8 +17,11 @@ class Line:
     every ten seconds, and nothing but text is written.
     """
 
-    def __init__(self, title: str, stream: TextIO | None = None):
+    def __init__(
+        self, title: str, stream: TextIO | None = None, *, quiet: bool = False
+    ):
         self._title = title
+        self._quiet = quiet  # for all but one of several processes
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty()
         self._began = self._shown = time.monotonic()
@@ -28,7 +31,7 @@ class Line:
         return self
 
     def __exit__(self, *error) -> None:
-        if self._live:
+        if self._live and not self._quiet:
             self._stream.write("\n")
 
     def __call__(self, progress: Progress) -> None:
@@ -38,6 +41,8 @@ class Line:
             self._show(describe(progress))
 
     def _show(self, text: str) -> None:
+        if self._quiet:
+            return
         self._shown = time.monotonic()
         text = f"{self._title}: {text}, {self._shown - self._began:.0f} s"
         if self._live:

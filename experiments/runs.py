@@ -14,10 +14,15 @@ import jax
 import jax.numpy as jnp
 import jraph
 import numpy as np
+from jax.sharding import Mesh
 
 from experiments import results
 from oodgat_jax import graphs, methods, metrics, recipes, splits, train
+from oodgat_jax.checkpoints import Checkpoints
 from oodgat_jax.methods import METHODS, Method
+from oodgat_jax.sharding import parts, scoring, spread
+from oodgat_jax.sharding.mesh import GRAPH
+from oodgat_jax.sharding.parts import Large
 from oodgat_jax.types import Dataset, InputError, Split
 
 FIRST_SPLIT = 123  # the authors' first split seed; 1, 2, 3, ... follow
@@ -39,7 +44,8 @@ class Outcome(NamedTuple):
     graph: jraph.GraphsTuple
     splits: Split  # [S, N]
     states: train.State  # [S]
-    logits: np.ndarray  # [S, N, C]
+    logits: np.ndarray | None  # [S, N, C]; None if the graph was spread
+    predictions: np.ndarray  # [S, N] int32
     scores: dict[str, np.ndarray]  # detector -> [S, N]
     metrics: dict[str, dict[str, np.ndarray]]  # detector -> metric -> [S]
     split_digest: str
@@ -57,7 +63,7 @@ def split_seeds(count: int) -> tuple[int, ...]:
 
 
 def run(
-    dataset: Dataset,
+    dataset: Dataset | Large,
     method: str,
     recipe: recipes.Recipe,
     split_seeds: Sequence[int],
@@ -67,7 +73,9 @@ def run(
     definition: Method | None = None,
     draw: Callable[[Dataset, int], Split] = splits.draw,
     path: str = "auto",
+    mesh: Mesh | None = None,
     progress: Callable[[train.Progress], None] | None = None,
+    keep: Checkpoints | None = None,
 ) -> Outcome:
     """Trains and scores every combination of hypers, splits and seeds.
 
@@ -81,7 +89,9 @@ def run(
       definition: the method, if it is not the one of that name.
       draw: the protocol of the splits.
       path: of the graph, one of `graphs.PATHS`.
+      mesh: devices to use; along its axis `graph` the graph is spread.
       progress: see `train.train`.
+      keep: checkpoints of the training; see `train.train`.
     """
     began = time.perf_counter()
     definition = definition or METHODS[method]
@@ -89,20 +99,20 @@ def run(
     chosen = _combinations(settings, split_seeds, model_seeds)
     drawn = splits.stack([draw(dataset, seed) for seed in split_seeds])
     module = recipes.module(definition, recipe, dataset.num_classes)
-    graph = graphs.build(dataset, path)
     stacked = _stack(chosen, drawn, settings, model_seeds)
-    stacked = methods.prepare(definition, module, graph, stacked)
-    states = train.train(
-        methods.assemble(definition, module),
-        graph,
+    is_spread = mesh is not None and mesh.shape[GRAPH] > 1
+    train_and_score = _spread if is_spread else _whole
+    graph, states, logits, scored = train_and_score(
+        dataset,
+        definition,
+        module,
         stacked,
         recipes.schedule(definition, recipe),
+        path,
+        mesh=mesh,
         progress=progress,
+        keep=keep,
     )
-    logits, scores = methods.score_all(
-        module, states.best, graph, stacked.split, definition.detectors
-    )
-    measured = _measure(scores, logits, stacked.split)
     return Outcome(
         dataset=dataset.name,
         method=method,
@@ -115,12 +125,44 @@ def run(
         graph=graph,
         splits=stacked.split,
         states=states,
-        logits=np.asarray(logits),
-        scores={name: np.asarray(scores[name]) for name in definition.detectors},
-        metrics=_without_failed(measured, states),
+        logits=logits,
+        predictions=scored.predictions,
+        scores={name: scored.scores[name] for name in definition.detectors},
+        metrics=_without_failed(scored.metrics, states),
         split_digest=splits.digest(drawn),
         seconds=time.perf_counter() - began,
     )
+
+
+def _whole(dataset, definition, module, stacked, schedule, path, **options):
+    """Graph, states, logits and scores of runs that each see the whole graph."""
+    if isinstance(dataset, Large):
+        dataset = parts.in_memory(dataset)
+    graph = graphs.build(dataset, path)
+    stacked = methods.prepare(definition, module, graph, stacked)
+    task = methods.assemble(definition, module)
+    states = train.train(task, graph, stacked, schedule, **options)
+    logits, scores = methods.score_all(
+        module, states.best, graph, stacked.split, definition.detectors
+    )
+    measured = _measure(scores, logits, stacked.split)
+    logits, scores = jax.device_get((logits, scores))
+    predictions = logits.argmax(-1).astype(np.int32)
+    return graph, states, logits, scoring.Scored(predictions, scores, measured)
+
+
+def _spread(dataset, definition, module, stacked, schedule, path, *, mesh, **options):
+    """The same for a graph that is spread over the mesh, without its logits."""
+    scoring.check(definition)
+    spread_over = spread.large if isinstance(dataset, Large) else spread.dataset
+    placed = spread_over(dataset, mesh, path)
+    stacked = stacked._replace(split=placed.layout.spread_split(stacked.split))
+    task = methods.assemble(definition, module)
+    states = train.train(task, placed.graph, stacked, schedule, mesh=mesh, **options)
+    scored = scoring.score_all(
+        module, states.best, placed, stacked.split, definition.detectors
+    )
+    return placed.graph, states, None, scored
 
 
 def records(outcome: Outcome) -> list[results.Record]:

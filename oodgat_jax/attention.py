@@ -70,14 +70,22 @@ GAT_LOGIT = EdgeLogit(sign=1.0, constant=0.0, linear=0.6, absolute=0.4, bounded=
 
 
 class EdgeDropout(NamedTuple):
-    """Dropout on normalised attention weights."""
+    """Dropout on normalised attention weights.
+
+    Bits belong to an edge's number in the whole graph, so that a graph has the same
+    ones however it is spread over devices.
+    """
 
     key: Array
     rate: Array | float
+    numbers: Array | None = None  # [E] in the whole graph, if the edges are a part
+    size: Array | None = None  # edges of the whole graph, if they are a part
 
     def factors(self, edges: Array, heads: int) -> Array:
-        """keep_ij of all heads for the edges of these numbers, [E] -> [H, E]."""
-        size = edges.shape[0]
+        """keep_ij of all heads for the edges at these places, [E] -> [H, E]."""
+        size = edges.shape[0] if self.size is None else self.size
+        if self.numbers is not None:
+            edges = take(self.numbers, edges)
         first = size * jnp.arange(heads, dtype=jnp.uint32)[:, None]
         return keep(self.key, first + edges.astype(jnp.uint32), self.rate)
 
@@ -103,15 +111,17 @@ def attend(
     Returns:
       [N, H, D].
     """
-    if graph.globals is None:
+    pattern = graphs.pattern(graph)
+    same = receiver is sender
+    sender, h = graphs.sources(graph, sender), graphs.sources(graph, h)
+    if pattern is None:
         return _attend_segment(graph, edge_logit, receiver, sender, h, dropout)
-    pattern = graph.globals
     # On a symmetric graph, with the same numbers on both sides, x_ij = -x_ji.
     mirrored = (
         pattern.second is None
         and edge_logit.sign == -1.0
         and edge_logit.linear == 0.0
-        and receiver is sender
+        and same
     )
     return _attend_sparse(edge_logit, mirrored, pattern, receiver, sender, h, dropout)
 
@@ -157,14 +167,14 @@ def _sparse_forward(edge_logit, mirrored, pattern, receiver, sender, h, dropout)
 
 def _sparse_backward(edge_logit, mirrored, residuals, g):
     pattern, h, dropout, signed, total, kept, out = residuals
-    nodes = total.shape[1]
+    rows, columns = pattern.shape
     g = jnp.swapaxes(g, 0, 1) / total[..., None]  # [H, N, D]
     g_out = jnp.sum(g * out, -1)  # [H, N]
 
     mix = edge_logit.mix
     towards = mix(total[..., None] * out, _products(pattern, kept, h))
     sloped = mix(jnp.abs(signed), signed)
-    dr = jnp.sum(g * towards, -1) - g_out * _sum_by(pattern.rows, sloped, nodes)
+    dr = jnp.sum(g * towards, -1) - g_out * _sum_by(pattern.rows, sloped, rows)
 
     if mirrored:
         kept = _dropped(_mirror(edge_logit, signed), pattern.by_column, dropout)
@@ -174,7 +184,7 @@ def _sparse_backward(edge_logit, mirrored, residuals, g):
     back = mix(dh, _products_transposed(pattern, kept, g))
     ds = jnp.sum(h * back, -1)
     sloped *= _take(g_out, pattern.rows)
-    ds -= _sum_by(pattern.columns, sloped, nodes, is_sorted=False)
+    ds -= _sum_by(pattern.columns, sloped, columns, is_sorted=False)
     return None, dr.T, edge_logit.sign * ds.T, jnp.swapaxes(dh, 0, 1), None
 
 
@@ -219,7 +229,7 @@ def _sum_by(ids, values, size, is_sorted=True):
 
 
 def _products(pattern, values, x):
-    """Sparse products of all heads: values [H, E], x [H, N, D] -> [H, N, D]."""
+    """Sparse products of all heads: values [H, E], x [H, K, D] -> [H, R, D]."""
     return _block_product(values, pattern.columns, pattern.row_ptr, x)
 
 
@@ -231,12 +241,12 @@ def _products_transposed(pattern, values, x):
 def _block_product(values, columns, row_ptr, x):
     # One call of the kernel: the heads are the blocks of a block-diagonal matrix.
     heads, nodes, _ = x.shape
-    edges = columns.shape[0]
+    edges, rows = columns.shape[0], row_ptr.shape[0] - 1
     row_ptr = jnp.append(_shifted(row_ptr[:-1], heads, edges), heads * edges)
     columns = _shifted(columns, heads, nodes)
     x = x.reshape(heads * nodes, -1)
     out = sparse.csr_product(values.reshape(-1), columns, row_ptr, x)
-    return out.reshape(heads, nodes, -1)
+    return out.reshape(heads, rows, -1)
 
 
 def _shifted(indices, heads, by):

@@ -6,6 +6,8 @@ import jax
 import jraph
 import numpy as np
 
+from oodgat_jax import graphs
+
 
 def devices(graph: jraph.GraphsTuple, total: int) -> list[jax.Device]:
     """Local devices, no more than there are runs; on the CPU, than memory allows."""
@@ -17,25 +19,36 @@ def devices(graph: jraph.GraphsTuple, total: int) -> list[jax.Device]:
 
 
 def slots_per_device(
-    graph: jraph.GraphsTuple, total: int, devices: list[jax.Device]
+    graph: jraph.GraphsTuple, total: int, devices: list[jax.Device], rows: int
 ) -> int:
-    """Runs at a time on one device: one on the CPU, else what its memory holds."""
+    """Runs at a time on one device: one on the CPU, else what its memory holds.
+
+    Args:
+      graph: shared by the runs.
+      total: runs in all.
+      devices: of this process, all of one kind.
+      rows: devices, or rows of devices that share a run, over which the runs go.
+    """
     if devices[0].platform == "cpu":
         return 1
     stats = devices[0].memory_stats() or {}
     limit = stats.get("bytes_limit", 8 << 30)
-    wanted = -(-total // len(devices))
+    wanted = -(-total // rows)
     return int(np.clip(0.6 * limit // run_bytes(graph), 1, wanted))
 
 
 def run_bytes(graph: jraph.GraphsTuple, heads: int = 4, width: int = 32) -> int:
-    """An estimate of one run's memory, the graph included, in bytes.
+    """An estimate of one run's memory on a device, the graph included, in bytes.
 
     The segment path holds messages [E, H, D]; the sparse path only edge values.
     """
-    edges, nodes = graph.senders.shape[0], graph.nodes.shape[0]
-    per_edge = 12 * heads if graph.globals is not None else 3 * heads * (width + 4)
-    stored = sum(leaf.size for leaf in jax.tree.leaves(graph))
+    spread = graphs.is_piece(graph)
+    pieces = graph.senders.shape[0] if spread else 1
+    edges = graph.senders.size // pieces
+    nodes = graph.globals.ids.shape[-1] if spread else graphs.num_nodes(graph)
+    sparse = graphs.pattern(graph) is not None
+    per_edge = 12 * heads if sparse else 3 * heads * (width + 4)
+    stored = sum(leaf.size for leaf in jax.tree.leaves(graph)) // pieces
     return 4 * (per_edge * edges + 12 * heads * width * nodes + 2 * stored)
 
 

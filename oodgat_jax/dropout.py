@@ -38,7 +38,21 @@ def keep(key: Array, positions: Array, rate: Array | float) -> Array:
     return jnp.where(kept, 1.0 / (1.0 - rate), 0.0)
 
 
-def dropout(key: Array, x: Array, rate: Array | float) -> Array:
-    """Zeroes entries of x with probability rate and rescales the others."""
+def dropout(
+    key: Array, x: Array, rate: Array | float, rows: Array | None = None
+) -> Array:
+    """Zeroes entries of x with probability rate and rescales the others.
+
+    Args:
+      key: a typed PRNG key.
+      x: [M] or [M, D].
+      rate: in [0, 1); may be traced.
+      rows: numbers [M] of the rows in a larger array whose bits x is to get; by
+        default 0, 1, 2, ...
+    """
     positions = jax.lax.iota(jnp.uint32, x.size).reshape(x.shape)
+    if rows is not None:
+        width = x.size // x.shape[0]
+        rows = rows.astype(jnp.uint32).reshape(-1, *[1] * (x.ndim - 1))
+        positions = rows * np.uint32(width) + positions[0]
     return x * keep(key, positions, rate)

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import jraph
 
-from oodgat_jax import attention, sparse
+from oodgat_jax import attention, graphs, sparse
 from oodgat_jax.types import Array
 
 SLOPE = 0.2  # of leaky_relu
@@ -33,7 +33,7 @@ def attend(
     Args:
       graph: its pattern, or the lack of one, chooses the path.
       logits: e [E, H].
-      h: what is aggregated, [N, H, D].
+      h: what is aggregated, [N, H, D], by position of the senders.
       dropout: on alpha, or None.
 
     Returns:
@@ -47,7 +47,10 @@ def attend(
 
 @jax.custom_vjp
 def pair_logits(graph: jraph.GraphsTuple, query: Array, h: Array) -> Array:
-    """e_ij = a . leaky_relu(h_i + h_j): query [H, D], h [N, H, D] -> [E, H]."""
+    """e_ij = a . leaky_relu(h_i + h_j): query [H, D], h [N, H, D] -> [E, H].
+
+    h is by position of the senders, among which a piece's own nodes come first.
+    """
     flat = h.reshape(h.shape[0], -1)
 
     def block(edges):
@@ -84,10 +87,14 @@ pair_logits.defvjp(_pair_forward, _pair_backward)
 
 @jax.custom_vjp
 def weighted_sum(graph: jraph.GraphsTuple, weights: Array, h: Array) -> Array:
-    """out_i = sum over j of weights_ij h_j: [E, H], [N, H, D] -> [N, H, D]."""
-    if graph.globals is None:
-        return _scatter(graph.receivers, graph.senders, weights, h, sorted_to=True)
-    return _per_head(sparse.matmul, graph.globals, weights, h)
+    """out_i = sum over j of weights_ij h_j: [E, H], [N, H, D] -> [N, H, D].
+
+    h is by position of the senders.
+    """
+    if graphs.pattern(graph) is None:
+        ends = (graph.receivers, graph.senders)
+        return _scatter(*ends, weights, h, graphs.num_nodes(graph), sorted_to=True)
+    return _per_head(sparse.matmul, graphs.pattern(graph), weights, h)
 
 
 def _sum_forward(graph, weights, h):
@@ -105,10 +112,12 @@ def _sum_backward(residuals, gradient):
 
     edges = (graph.receivers, graph.senders)
     d_weights = _map_blocks(block, edges, flat.shape[1])
-    if graph.globals is None:
-        dh = _scatter(graph.senders, graph.receivers, weights, gradient)
+    pattern = graphs.pattern(graph)
+    if pattern is None:
+        ends = (graph.senders, graph.receivers)
+        dh = _scatter(*ends, weights, gradient, h.shape[0])
     else:
-        dh = _per_head(sparse.matmul_transposed, graph.globals, weights, gradient)
+        dh = _per_head(sparse.matmul_transposed, pattern, weights, gradient)
     return None, d_weights, dh
 
 
@@ -121,8 +130,8 @@ def _per_head(product, pattern, values, x):
     return jnp.stack([product(values[:, k], pattern, x[:, k]) for k in heads], 1)
 
 
-def _scatter(to, source, weights, x, sorted_to=False):
-    """Adds weights_e x[source_e] to the row to_e: [E, H], [N, H, D] -> [N, H, D]."""
+def _scatter(to, source, weights, x, size, sorted_to=False):
+    """Adds weights_e x[source_e] to the row to_e: [E, H], [K, H, D] -> [size, H, D]."""
     flat = x.reshape(x.shape[0], -1)
 
     def add_block(total, edges):
@@ -130,8 +139,8 @@ def _scatter(to, source, weights, x, sorted_to=False):
         values = jnp.repeat(weights, x.shape[2], 1) * flat[source]
         return total.at[to].add(values, indices_are_sorted=sorted_to)
 
-    edges = (to, source, weights)
-    return _fold_blocks(add_block, jnp.zeros_like(flat), edges).reshape(x.shape)
+    edges, start = (to, source, weights), jnp.zeros((size, flat.shape[1]), flat.dtype)
+    return _fold_blocks(add_block, start, edges).reshape(size, *x.shape[1:])
 
 
 def _map_blocks(function, edges, numbers):

@@ -4,7 +4,15 @@ Every graph here has its edges sorted by (receiver, sender) and exactly one self
 per node, so that one edge list serves all layers. `globals` holds the edges' sparse
 pattern where products should go through the CSR kernel, and None where segment
 operations should be used; functions look at it, and at nothing else, to choose.
+
+Where a graph is spread over devices, each sees a piece of it: a graph of its own nodes
+and the edges into them, whose `globals` is a Piece. Receivers are own nodes. Senders
+are positions in `sources(graph, x)`: the own nodes, then what came from the others.
 """
+
+import contextlib
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,11 +20,23 @@ import jraph
 import numpy as np
 import scipy.sparse
 
-from oodgat_jax import sparse
+from oodgat_jax import nodes, sparse
 from oodgat_jax.types import Array, Dataset, InputError
 
 PATHS = ("auto", "sparse", "segment")
 DENSE_FROM = 0.2  # share of stored features above which a dense product is faster
+
+
+class Piece(NamedTuple):
+    """What a device knows of its piece of a spread graph, of B nodes and E edges."""
+
+    pattern: sparse.Pattern | None  # [B, B + P M], or None for segment operations
+    send: Array  # [P, M] int32, own nodes that each of the P devices asks for
+    ids: Array  # [B] int32, numbers of the nodes in the whole graph; padding last
+    real: Array  # [B] bool, False for padding
+    edges: Array  # [E] uint32, numbers of the edges in the whole graph
+    num_edges: Array  # [] uint32, edges of the whole graph
+    entries: Array | None  # [Z] uint32, numbers of stored features, if they are sparse
 
 
 def build(dataset: Dataset, path: str = "auto") -> jraph.GraphsTuple:
@@ -31,27 +51,71 @@ def from_edges(
     path: str = "auto",
 ) -> jraph.GraphsTuple:
     """A graph from features [N, F] and directed edges, which may repeat or loop."""
-    if path not in PATHS:
-        raise InputError(f"Unknown path '{path}': choose one of {', '.join(PATHS)}.")
+    has_pattern = use_sparse(path)
     num_nodes = features.shape[0]
-    senders, receivers = _with_self_loops(senders, receivers, num_nodes)
-    use_sparse = path == "sparse" or (path == "auto" and jax.default_backend() == "cpu")
-    pattern = sparse.pattern(receivers, senders, (num_nodes, num_nodes))
+    _check_edges(senders, receivers, num_nodes)
+    senders, receivers = with_self_loops(senders, receivers, num_nodes)
+    edges = sparse.pattern(receivers, senders, (num_nodes, num_nodes))
     graph = jraph.GraphsTuple(
         nodes=_features(features),
         edges=None,
-        senders=pattern.columns,
-        receivers=pattern.rows,
+        senders=edges.columns,
+        receivers=edges.rows,
         n_node=np.array([num_nodes], np.int32),
         n_edge=np.array([len(senders)], np.int32),
-        globals=pattern if use_sparse else None,
+        globals=edges if has_pattern else None,
     )
     return jax.tree.map(jnp.asarray, graph)
+
+
+def use_sparse(path: str) -> bool:
+    """Whether a path means the CSR kernel; "auto" means it on the CPU."""
+    if path not in PATHS:
+        raise InputError(f"Unknown path '{path}': choose one of {', '.join(PATHS)}.")
+    return path == "sparse" or (path == "auto" and jax.default_backend() == "cpu")
 
 
 def num_nodes(graph: jraph.GraphsTuple) -> int:
     """N, as a static number."""
     return graph.nodes.shape[0]
+
+
+def pattern(graph: jraph.GraphsTuple) -> sparse.Pattern | None:
+    """The pattern of the edges for sparse products; None: use segment operations."""
+    return graph.globals.pattern if is_piece(graph) else graph.globals
+
+
+def is_piece(graph: jraph.GraphsTuple) -> bool:
+    """Whether this is one device's part of a graph."""
+    return isinstance(graph.globals, Piece)
+
+
+@contextlib.contextmanager
+def on_device(graph: jraph.GraphsTuple) -> Iterator[jraph.GraphsTuple]:
+    """A graph as one device of a `shard_map` sees it: its piece, if it is spread.
+
+    What is traced inside knows that its nodes are a part of all.
+    """
+    if not is_piece(graph):
+        yield graph
+        return
+    piece = jax.tree.map(lambda leaf: leaf[0], graph)
+    with nodes.spread_over(piece.globals.ids, piece.globals.real):
+        yield piece
+
+
+def sources(graph: jraph.GraphsTuple, x: Array) -> Array:
+    """What the graph's senders index, [N, ...] -> [N, ...], or [B + P M, ...].
+
+    On a piece every device sends each other one the rows that it asks for: a halo
+    exchange, never more than an all-gather. It is linear, and its gradient goes back
+    the same way.
+    """
+    if not is_piece(graph):
+        return x
+    outgoing = take(x, graph.globals.send)  # [P, M, ...]
+    incoming = jax.lax.all_to_all(outgoing, nodes.AXIS, 0, 0)
+    return jnp.concatenate([x, incoming.reshape(-1, *x.shape[1:])])
 
 
 def is_self_loop(graph: jraph.GraphsTuple) -> Array:
@@ -91,15 +155,16 @@ def aggregate(graph: jraph.GraphsTuple, weights: Array, x: Array) -> Array:
     Differentiable in both; on the sparse path no array of size [E, D] is made unless
     the gradient of the weights is wanted.
     """
-    if graph.globals is not None:
-        return sparse.matmul(weights, graph.globals, x)
+    x = sources(graph, x)
+    if pattern(graph) is not None:
+        return sparse.matmul(weights, pattern(graph), x)
     return sum_edges(graph, weights[:, None] * take(x, graph.senders))
 
 
 def symmetric_weights(graph: jraph.GraphsTuple) -> Array:
     """GCN's D^-1/2 (A + I) D^-1/2, D the degree with the self-loop: [E]."""
     scale = jax.lax.rsqrt(degree(graph) + 1.0)
-    return scale[graph.receivers] * scale[graph.senders]
+    return scale[graph.receivers] * sources(graph, scale)[graph.senders]
 
 
 def mean_weights(graph: jraph.GraphsTuple) -> Array:
@@ -108,23 +173,37 @@ def mean_weights(graph: jraph.GraphsTuple) -> Array:
     return jnp.where(is_self_loop(graph), 0.0, scale[graph.receivers])
 
 
-def _features(features: np.ndarray | scipy.sparse.sparray):
+def stored(
+    features: np.ndarray | scipy.sparse.sparray,
+) -> np.ndarray | scipy.sparse.csr_array:
+    """Features in float32, dense unless few of them are stored."""
     if not scipy.sparse.issparse(features):
         return np.asarray(features, np.float32)
-    if features.nnz < DENSE_FROM * np.prod(features.shape):
-        return sparse.features(features)
-    return features.toarray().astype(np.float32)
+    if features.nnz >= DENSE_FROM * np.prod(features.shape):
+        return features.toarray().astype(np.float32)
+    features = scipy.sparse.csr_array(features, dtype=np.float32)
+    features.sum_duplicates()
+    return features
 
 
-def _with_self_loops(
-    senders: np.ndarray, receivers: np.ndarray, num_nodes: int
+def _features(features: np.ndarray | scipy.sparse.sparray):
+    features = stored(features)
+    return sparse.features(features) if scipy.sparse.issparse(features) else features
+
+
+def with_self_loops(
+    senders: np.ndarray, receivers: np.ndarray, num_nodes: int, start: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    _check_edges(senders, receivers, num_nodes)
-    nodes = np.arange(num_nodes, dtype=np.int64)
+    """Edges into nodes from `start` on, without repeats, with a loop at each node.
+
+    Sorted by (receiver, sender), int64; `num_nodes` counts the receivers.
+    """
+    nodes = np.arange(start, start + num_nodes, dtype=np.int64)
     senders = np.concatenate([np.asarray(senders, np.int64), nodes])
     receivers = np.concatenate([np.asarray(receivers, np.int64), nodes])
-    edges = np.unique(receivers * num_nodes + senders)
-    return edges % num_nodes, edges // num_nodes
+    base = int(senders.max()) + 1
+    edges = np.unique(receivers * base + senders)
+    return edges % base, edges // base
 
 
 def _check_edges(senders: np.ndarray, receivers: np.ndarray, num_nodes: int) -> None:

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from oodgat_jax import nodes
 from oodgat_jax.types import Array, Hyper, Outputs, Regularizer, Split
 
 _TINY = 1e-12
@@ -98,15 +99,15 @@ def softmax_entropy(logits: Array) -> Array:
 
 
 def cosine(x: Array, y: Array) -> Array:
-    """Cosine of the angle between two vectors; 0 where one of them is zero."""
-    norms = jnp.sum(x * x) * jnp.sum(y * y)
-    return jnp.sum(x * y) * jax.lax.rsqrt(jnp.maximum(norms, _TINY))
+    """Cosine of the angle between two vectors [N]; 0 where one of them is zero."""
+    norms = nodes.total(x * x) * nodes.total(y * y)
+    return nodes.total(x * y) * jax.lax.rsqrt(jnp.maximum(norms, _TINY))
 
 
 def masked_mean(values: Array, mask: Array) -> Array:
     """Mean of values [N] over a mask [N]; 0 for an empty mask."""
-    count = jnp.sum(mask)
-    return jnp.sum(values, where=mask) / jnp.maximum(count, 1)
+    count = nodes.total(mask)
+    return nodes.total(values, where=mask) / jnp.maximum(count, 1)
 
 
 def _mean_alignment(layers: list[Array], outputs: Outputs) -> Array:
@@ -116,8 +117,8 @@ def _mean_alignment(layers: list[Array], outputs: Outputs) -> Array:
 
 def standardize(x: Array) -> Array:
     """z-score with the sample standard deviation (n - 1): [N] -> [N]."""
-    centred = x - x.mean()
-    variance = jnp.sum(centred**2) / max(x.shape[0] - 1, 1)
+    centred = x - nodes.mean(x)
+    variance = nodes.total(centred**2) / jnp.maximum(nodes.count(x) - 1, 1)
     return centred * jax.lax.rsqrt(jnp.maximum(variance, _TINY))
 
 

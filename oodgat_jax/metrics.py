@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from oodgat_jax import nodes
 from oodgat_jax.types import Array, Split
 
 
@@ -64,7 +65,7 @@ def _ratio(part: Array, whole: Array) -> Array:
 
 def _nan_if_unordered(value: Array, scores: Array, mask: Array) -> Array:
     """value, or NaN if a score inside the mask is NaN."""
-    return jnp.where(jnp.any(jnp.isnan(scores) & mask), jnp.nan, value)
+    return jnp.where(nodes.anywhere(jnp.isnan(scores) & mask), jnp.nan, value)
 
 
 def _rank(scores: Array, mask: Array) -> Ranking:
@@ -80,6 +81,7 @@ def _rank(scores: Array, mask: Array) -> Ranking:
 
 def _roc(scores: Array, is_ood: Array, mask: Array) -> Roc:
     """ROC counts at every rank."""
+    scores, is_ood, mask = (nodes.whole(jnp.asarray(x)) for x in (scores, is_ood, mask))
     ranking = _rank(scores, mask)
     positive = jnp.asarray(is_ood, bool)[ranking.order]
     tp = jnp.cumsum(ranking.inside & positive, dtype=jnp.int32)
@@ -107,7 +109,7 @@ def accuracy(logits: Array, split: Split, mask: Array) -> Array:
     labels = jnp.asarray(split.labels)
     counted = mask & ~jnp.asarray(split.is_ood) & (labels >= 0)
     right = (jnp.argmax(logits, axis=-1) == labels) & ~jnp.isnan(logits).any(axis=-1)
-    return _ratio(jnp.sum(counted & right), jnp.sum(counted))
+    return _ratio(nodes.total(counted & right), nodes.total(counted))
 
 
 def auroc(scores: Array, is_ood: Array, mask: Array) -> Array:
@@ -241,11 +243,12 @@ def weighted_f1(
     classes = jnp.arange(num_classes + 1)[:, None]
     counted = mask & (labels >= 0)
     called = jnp.where(scores > threshold, num_classes, predicted)
-    members = jnp.sum(counted & (labels == classes), axis=1)
-    chosen = jnp.sum(counted & (called == classes), axis=1)
-    hits = jnp.sum(counted & (labels == called) & (called == classes), axis=1)
+    member, chosen = counted & (labels == classes), counted & (called == classes)
+    members, chosen, hits = (
+        nodes.add(jnp.sum(flags, axis=1)) for flags in (member, chosen, member & chosen)
+    )
     f1 = _f1(hits, chosen, members)
-    value = jnp.sum(_ratio(members, jnp.sum(counted)) * f1)
+    value = jnp.sum(_ratio(members, nodes.total(counted)) * f1)
     return _nan_if_unordered(value, scores, counted)
 
 
@@ -261,9 +264,10 @@ def best_threshold(
     Returns:
       A scalar; inf on an empty mask (no node is OOD), -inf if all are best called OOD.
     """
-    labels = jnp.asarray(labels)
+    joint = (scores, predicted, labels, mask)
+    scores, predicted, labels, mask = (nodes.whole(jnp.asarray(x)) for x in joint)
     ranking = _rank(scores, mask & (labels >= 0))
-    curve = _weighted_f1_curve(ranking, jnp.asarray(predicted), labels, num_classes)
+    curve = _weighted_f1_curve(ranking, predicted, labels, num_classes)
     thresholds = jnp.append(ranking.scores, -jnp.inf)
     # A cut below a score of -inf is no threshold: nothing is smaller.
     cuts = ranking.ends & (ranking.scores > thresholds[1:])

@@ -36,7 +36,7 @@ class OODGATLayer(nn.Module):
         query = self.param("query", _glorot, (self.heads, self.width))
         logits = jnp.einsum("nhd,hd->nh", h, query)
         w = jax.nn.sigmoid(logits)
-        dropout = edge_dropout(self, rate)
+        dropout = edge_dropout(self, graph, rate)
         out = attention.attend(graph, attention.OOD_LOGIT, w, w, h, dropout)
         return out, (logits,)
 
@@ -56,7 +56,7 @@ class GATLayer(nn.Module):
         shape = (self.heads, self.width)
         receiver = jnp.einsum("nhd,hd->nh", h, self.param("receiver", _glorot, shape))
         sender = jnp.einsum("nhd,hd->nh", h, self.param("sender", _glorot, shape))
-        dropout = edge_dropout(self, rate)
+        dropout = edge_dropout(self, graph, rate)
         edge_logit = attention.GAT_LOGIT
         return attention.attend(graph, edge_logit, receiver, sender, h, dropout), ()
 
@@ -74,8 +74,11 @@ class GATv2Layer(nn.Module):
         """Aggregates x [N, F]; rate is attention dropout, None for none."""
         h = split_heads(Bias()(Linear(self.heads * self.width)(x)), self.heads)
         query = self.param("query", _glorot, (self.heads, self.width))
+        h = graphs.sources(graph, h)
         logits = edge_attention.pair_logits(graph, query, h)
-        return edge_attention.attend(graph, logits, h, edge_dropout(self, rate)), ()
+        return edge_attention.attend(
+            graph, logits, h, edge_dropout(self, graph, rate)
+        ), ()
 
 
 class SAGELayer(nn.Module):
@@ -169,7 +172,7 @@ class GCN(nn.Module):
         weights = graphs.symmetric_weights(graph)
         x = graphs.aggregate(graph, weights, Linear(self.hidden)(graph.nodes))
         hidden = nn.relu(Bias()(x))
-        x = Linear(self.num_classes)(drop_hidden(self, hidden, rates))
+        x = Linear(self.num_classes)(drop_hidden(self, graph, hidden, rates))
         return Outputs(Bias()(graphs.aggregate(graph, weights, x)), hidden, ())
 
 
@@ -184,7 +187,7 @@ class SAGE(nn.Module):
     def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
         """Outputs without OOD logits; only the hidden layer is dropped."""
         hidden = nn.relu(SAGELayer(self.hidden)(graph, graph.nodes))
-        x = drop_hidden(self, hidden, rates)
+        x = drop_hidden(self, graph, hidden, rates)
         return Outputs(SAGELayer(self.num_classes)(graph, x), hidden, ())
 
 
@@ -204,10 +207,10 @@ class EvidentialGCN(nn.Module):
     def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
         """Outputs without OOD logits."""
         weights = graphs.symmetric_weights(graph)
-        x = drop_features(self, graph.nodes, rates)
+        x = drop_features(self, graph, rates)
         x = graphs.aggregate(graph, weights, Linear(self.hidden, name="first")(x))
         hidden = nn.relu(x)
-        x = drop_hidden(self, hidden, rates)
+        x = drop_hidden(self, graph, hidden, rates)
         x = Linear(self.num_classes, name="second")(x)
         return Outputs(graphs.aggregate(graph, weights, x), hidden, ())
 
@@ -222,9 +225,9 @@ class MLP(nn.Module):
     @nn.compact
     def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
         """Outputs without OOD logits; edges are ignored."""
-        x = drop_features(self, graph.nodes, rates)
+        x = drop_features(self, graph, rates)
         hidden = nn.relu(Linear(self.hidden)(x))
-        x = drop_hidden(self, hidden, rates)
+        x = drop_hidden(self, graph, hidden, rates)
         return Outputs(Linear(self.num_classes)(x), hidden, ())
 
 
@@ -247,10 +250,10 @@ def two_layers(
 ) -> Outputs:
     """Two attention layers with dropout and ELU; the module gives sizes and keys."""
     rate = None if rates is None else rates.attention
-    x = drop_features(module, graph.nodes, rates)
+    x = drop_features(module, graph, rates)
     out, first = layer(module.heads, module.hidden)(graph, x, rate)
     hidden = nn.elu(Bias()(join_heads(out)))
-    x = drop_hidden(module, hidden, rates)
+    x = drop_hidden(module, graph, hidden, rates)
     out, second = layer(module.heads, module.num_classes)(graph, x, rate)
     return Outputs(Bias()(out.mean(1)), hidden, first + second)
 
@@ -266,26 +269,42 @@ def join_heads(x: Array) -> Array:
 
 
 def drop_features(
-    module: nn.Module, x: Array | sparse.SparseFeatures, rates: Rates | None
+    module: nn.Module, graph: jraph.GraphsTuple, rates: Rates | None
 ) -> Array | sparse.SparseFeatures:
     """Dropout on features; on stored entries alone it has the same distribution."""
+    x = graph.nodes
     if rates is None:
         return x
     key = module.make_rng("dropout")
     if isinstance(x, sparse.SparseFeatures):
-        return x._replace(values=dropout(key, x.values, rates.input))
-    return dropout(key, x, rates.input)
+        entries = graph.globals.entries if graphs.is_piece(graph) else None
+        return x._replace(values=dropout(key, x.values, rates.input, entries))
+    return dropout(key, x, rates.input, _node_numbers(graph))
 
 
-def drop_hidden(module: nn.Module, x: Array, rates: Rates | None) -> Array:
-    """Dropout on a hidden layer."""
+def drop_hidden(
+    module: nn.Module, graph: jraph.GraphsTuple, x: Array, rates: Rates | None
+) -> Array:
+    """Dropout on a hidden layer [N, D]."""
     if rates is None:
         return x
-    return dropout(module.make_rng("dropout"), x, rates.hidden)
+    key = module.make_rng("dropout")
+    return dropout(key, x, rates.hidden, _node_numbers(graph))
 
 
-def edge_dropout(module: nn.Module, rate: Array | None) -> attention.EdgeDropout | None:
+def edge_dropout(
+    module: nn.Module, graph: jraph.GraphsTuple, rate: Array | None
+) -> attention.EdgeDropout | None:
     """Dropout on attention weights, None for none."""
     if rate is None:
         return None
-    return attention.EdgeDropout(module.make_rng("dropout"), rate)
+    key = module.make_rng("dropout")
+    if not graphs.is_piece(graph):
+        return attention.EdgeDropout(key, rate)
+    piece = graph.globals
+    return attention.EdgeDropout(key, rate, piece.edges, piece.num_edges)
+
+
+def _node_numbers(graph: jraph.GraphsTuple) -> Array | None:
+    """Of a piece's nodes in the whole graph; None for a graph that is whole."""
+    return graph.globals.ids if graphs.is_piece(graph) else None

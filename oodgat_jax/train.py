@@ -9,6 +9,10 @@ run, and a run never sees its neighbours.
 On the CPU a device has one slot (batching runs is slower there than one after the
 other, and devices are what uses the cores: see `use_cores`); on accelerators a
 device's slots are one `vmap`.
+
+With a mesh of two axes a slot is a row of devices along `graph`, each of which holds a
+piece of the graph (see `sharding`); with several processes each of them drives its own
+devices, and all of them come to the same decisions from the same numbers.
 """
 
 import functools
@@ -21,10 +25,13 @@ import jax.numpy as jnp
 import jraph
 import numpy as np
 import optax
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from oodgat_jax import capacity
+from oodgat_jax import capacity, graphs, nodes, slotting
+from oodgat_jax.checkpoints import Checkpoints
+from oodgat_jax.sharding import place
+from oodgat_jax.sharding.mesh import GRAPH, RUNS
 from oodgat_jax.types import Array, Hyper, InputError, Split
 
 Params = Any
@@ -128,7 +135,7 @@ def train_step(
         state.params, graph, run, state.step, key
     )
     updates, opt_state = optimizer(run.hyper).update(
-        gradient, state.opt_state, state.params
+        nodes.average(gradient), state.opt_state, state.params
     )
     failed_at = jnp.where(
         (state.failed_at < 0) & ~jnp.isfinite(loss), state.step, state.failed_at
@@ -207,58 +214,108 @@ def train(
     *,
     devices: list[jax.Device] | None = None,
     slots: int | None = None,
+    mesh: Mesh | None = None,
     progress: Callable[[Progress], None] | None = None,
+    keep: Checkpoints | None = None,
 ) -> State:
     """Trains all runs, stacked on a leading axis [S], and returns their states [S].
 
     Args:
       task: what is trained.
-      graph: shared by all runs.
-      runs: keys [S], splits [S, N] and hyper-parameters [S].
+      graph: shared by all runs; or one that is spread over a mesh.
+      runs: keys [S], splits [S, N] and hyper-parameters [S]; the splits of a spread
+        graph are those of its layout.
       schedule: validation and stopping.
       devices: all local devices by default.
       slots: runs at a time on one device; chosen by platform and memory by default.
+      mesh: with the axes of `sharding.mesh`, instead of devices.
       progress: called after every call to the devices.
+      keep: where to leave checkpoints, and to go on from if there are some.
     """
     total = runs.key.shape[0]
-    devices = devices or capacity.devices(graph, total)
-    slots = slots or capacity.slots_per_device(graph, total, devices)
-    mesh = Mesh(np.array(devices), ("runs",))
-    shared = jax.device_put(graph, NamedSharding(mesh, P()))
-    program = _program(task, schedule, mesh, slots)
-    queue = _Queue(total, slots * len(devices))
-    states, results, checks = None, {}, 1
+    if mesh is None:
+        mesh = Mesh(np.array(devices or capacity.devices(graph, total)), (RUNS,))
+    rows = mesh.shape[RUNS]
+    slots = slots or capacity.slots_per_device(graph, total, mesh.local_devices, rows)
+    shared = graph if graphs.is_piece(graph) else place.put(graph, mesh)
+    program = program_on(task, schedule, mesh, slots, graphs.is_piece(graph))
+    results, begun = _resume(program, shared, runs, slots * rows, keep)
+    queue = slotting.Queue(total, slots * rows, results)
+    states, checks = None, 1
     while queue.busy():
         began = time.perf_counter()
-        batch = jax.tree.map(lambda leaf: leaf[queue.runs], runs)
+        if states is None or queue.fresh.any():
+            batch = program.place(jax.tree.map(lambda leaf: leaf[queue.runs], runs))
         if states is None:
             states = program.start(shared, batch)
         elif queue.fresh.any():
-            states = program.restart(shared, batch, states, queue.fresh)
-        states = program.advance(shared, batch, states, queue.active, checks)
-        seen = jax.device_get((states.done, states.step, states.best_score))
-        checks = _pace(checks, time.perf_counter() - began, schedule)
-        for slot in queue.finish(seen[0]):
-            results[queue.runs[slot]] = jax.tree.map(
-                lambda leaf, slot=slot: np.asarray(leaf[slot]), states
-            )
+            fresh = place.put(queue.fresh.copy(), mesh, P(RUNS))
+            states = program.restart(shared, batch, states, fresh)
+        states = _load(states, queue, begun, mesh)
+        active = place.put(queue.active.copy(), mesh, P(RUNS))
+        most = place.put(np.int32(checks), mesh)
+        states = program.advance(shared, batch, states, active, most)
+        seen = place.fetch((states.done, states.step, states.best_score))
+        seconds = place.from_first(time.perf_counter() - began)
+        checks = _pace(checks, seconds, schedule)
+        due = keep is not None and keep.is_due()
+        going = _rows(states, queue) if due or seen[0].any() else {}
+        results |= {run: going[run] for run in queue.finish(seen[0])}
+        if due and queue.busy():
+            keep.save(begun | going | results, total)
         if progress:
             progress(_progress(queue, results, seen))
         queue.refill()
+    if keep:
+        keep.clear()
     order = [results[index] for index in range(total)]
     return jax.tree.map(lambda *leaves: np.stack(leaves), *order)
 
 
-class _Program(NamedTuple):
-    start: Callable
-    restart: Callable
-    advance: Callable
+def _resume(program, graph, runs, slots, keep) -> tuple[dict, dict]:
+    """States by run of the last checkpoint: of those that are done, and of all."""
+    if keep is None or not keep.exists():
+        return {}, {}
+    total = runs.key.shape[0]
+    batch = jax.tree.map(lambda leaf: leaf[np.arange(slots) % total], runs)
+    shapes = jax.eval_shape(program.start, graph, program.place(batch))
+    like = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), shapes)
+    begun = keep.load(like, total)
+    return {run: state for run, state in begun.items() if state.done}, begun
+
+
+def _load(states: State, queue: slotting.Queue, begun: dict, mesh: Mesh) -> State:
+    """The states of all slots, with those of runs that go on from a checkpoint."""
+    slots = [s for s in np.flatnonzero(queue.fresh) if queue.runs[s] in begun]
+    if not slots:
+        return states
+    saved = [begun[queue.runs[slot]] for slot in slots]
+
+    def replaced(leaf: np.ndarray, *rows: np.ndarray) -> np.ndarray:
+        leaf = np.array(leaf)
+        leaf[slots] = np.stack(rows)
+        return leaf
+
+    states = jax.tree.map(replaced, place.fetch(states), *saved)
+    return place.put(states, mesh, P(RUNS))
+
+
+def _rows(states: State, queue: slotting.Queue) -> dict[int, State]:
+    """States on the host by run, of the slots at work."""
+    now = place.fetch(states)
+    return {
+        int(queue.runs[slot]): jax.tree.map(
+            lambda leaf, slot=slot: np.asarray(leaf[slot]), now
+        )
+        for slot in np.flatnonzero(queue.active)
+    }
 
 
 @functools.lru_cache(maxsize=64)
-def _program(task: Task, schedule: Schedule, mesh: Mesh, slots: int) -> _Program:
-    """The three steps of `train` for a number of slots per device, compiled once."""
-    batched = jax.vmap if slots > 1 else _single
+def program_on(
+    task: Task, schedule: Schedule, mesh: Mesh, size: int, is_spread: bool
+) -> slotting.Program:
+    """The steps of `train` for `size` slots per device, compiled once."""
 
     def restart(graph, run, state, fresh):
         new = start(task, schedule, graph, run)
@@ -271,69 +328,21 @@ def _program(task: Task, schedule: Schedule, mesh: Mesh, slots: int) -> _Program
             lambda: state,
         )
 
-    def on_devices(function, *specs):
-        def body(graph, *args):
-            axes = tuple(0 if spec == P("runs") else None for spec in specs)
-            return batched(lambda *a: function(graph, *a), in_axes=axes)(*args)
-
-        return jax.jit(
-            jax.shard_map(
-                body,
-                mesh=mesh,
-                in_specs=(P(), *specs),
-                out_specs=P("runs"),
-                check_vma=False,
-            )
-        )
-
-    each = P("runs")
-    return _Program(
-        start=on_devices(lambda graph, run: start(task, schedule, graph, run), each),
-        restart=on_devices(restart, each, each, each),
-        advance=on_devices(go_on, each, each, each, P()),
+    by_node = P(RUNS, GRAPH) if is_spread else P(RUNS)
+    each = P(RUNS)
+    return slotting.program(
+        mesh,
+        size,
+        is_spread,
+        run_specs=Run(key=each, split=by_node, hyper=each, extra=by_node),
+        start=lambda graph, run: start(task, schedule, graph, run),
+        restart=restart,
+        step=lambda graph, run, state: train_step(task, graph, run, state)[0],
+        advance=go_on,
     )
 
 
-def _single(function, in_axes):
-    """`vmap` for an axis of length one, without the cost of batched operations."""
-
-    def call(*args):
-        args = (
-            arg if axis is None else jax.tree.map(lambda leaf: leaf[0], arg)
-            for arg, axis in zip(args, in_axes, strict=True)
-        )
-        return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], function(*args))
-
-    return call
-
-
-class _Queue:
-    """Which run each slot works on, on the host."""
-
-    def __init__(self, total: int, slots: int):
-        self.total = total
-        self.runs = np.arange(slots) % total
-        self.active = np.arange(slots) < total
-        self.fresh = self.active.copy()
-        self.next = min(slots, total)
-
-    def busy(self) -> bool:
-        return bool(self.active.any())
-
-    def finish(self, done: np.ndarray) -> list[int]:
-        finished = np.flatnonzero(self.active & done)
-        self.active[finished] = False
-        return finished.tolist()
-
-    def refill(self) -> None:
-        self.fresh[:] = False
-        for slot in np.flatnonzero(~self.active):
-            if self.next < self.total:
-                self.runs[slot], self.next = self.next, self.next + 1
-                self.active[slot] = self.fresh[slot] = True
-
-
-def _progress(queue: _Queue, results: dict, seen) -> Progress:
+def _progress(queue: slotting.Queue, results: dict, seen) -> Progress:
     _, step, best = seen
     steps = sum(int(state.step) for state in results.values())
     steps += int(step[queue.active].sum())

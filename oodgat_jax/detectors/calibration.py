@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jraph
 import optax
 
-from oodgat_jax import graphs, losses
+from oodgat_jax import graphs, losses, nodes
 from oodgat_jax.models import Bias, Linear, drop_hidden
 from oodgat_jax.train import optimizer
 from oodgat_jax.types import Array, Detector, Hyper, Predict, Rates, Split
@@ -28,7 +28,7 @@ class Calibrator(nn.Module):
     ) -> Array:
         """g [N, 1] from the edges' weights [E] and the smoothed logits [N, C]."""
         hidden = nn.relu(Bias()(Linear(16)(smoothed)))
-        x = Linear(1)(drop_hidden(self, hidden, rates))
+        x = Linear(1)(drop_hidden(self, graph, hidden, rates))
         return Bias()(graphs.aggregate(graph, weights, x))
 
 
@@ -128,7 +128,7 @@ def _step(problem: _Problem, hyper: Hyper, state: _State) -> _State:
         logits = _calibrated(params, problem, rates, key)
         return _loss(logits, problem, hyper["margin_weight"])
 
-    gradient = jax.grad(loss)(state.params)
+    gradient = nodes.average(jax.grad(loss)(state.params))
     updates, opt_state = optimizer(hyper).update(
         gradient, state.opt_state, state.params
     )

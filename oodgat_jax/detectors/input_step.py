@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import jraph
 import optax
 
+from oodgat_jax import nodes
 from oodgat_jax.sparse import SparseFeatures
 from oodgat_jax.types import Array, Detector, Predict, Split
 
@@ -38,9 +39,11 @@ def odin(
         def loss(graph: jraph.GraphsTuple) -> Array:
             logits = predict(graph).logits
             called = jnp.argmax(logits, axis=-1)
-            return optax.softmax_cross_entropy_with_integer_labels(
-                logits / temperature, called
-            ).mean()
+            return nodes.mean(
+                optax.softmax_cross_entropy_with_integer_labels(
+                    logits / temperature, called
+                )
+            )
 
         moved = input_step(loss, graph, epsilon, dense=dense, zero_sign=zero_sign)
         return -jax.nn.softmax(predict(moved).logits / temperature).max(-1)

@@ -1,0 +1,1 @@
+"""Many devices and many hosts: the mesh, and graphs spread over it."""
