@@ -167,7 +167,7 @@ def _scale(folder: pathlib.Path) -> None:
         print(f"measuring {job.nodes} nodes, devices: {count} ...", file=sys.stderr)
         rows.append(scale.in_process(job))
         _append(folder / "scale.jsonl", rows[-1])
-    print(scale.table(rows))
+    print(tables.as_text(scale.draw(rows)))
 
 
 def _numbers(flag: str, lowest: int) -> list[int]:

@@ -11,8 +11,7 @@ import re
 from oodgat_jax.datasets import ogb
 from oodgat_jax.datasets.communities import Communities
 from oodgat_jax.datasets.loading import DATA_DIR_VARIABLE
-from oodgat_jax.sharding.parts import Large
-from oodgat_jax.types import InputError
+from oodgat_jax.types import InputError, Large
 
 TEST_SIZE = 1000
 

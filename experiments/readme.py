@@ -1,7 +1,7 @@
-"""Writes the README's tables from the committed records.
+"""Writes the tables of the README and of docs/scale.md from the committed records.
 
-  python -m experiments.readme          rewrites README.md
-  python -m experiments.readme --check  changes nothing, exits with 1 if it is stale
+  python -m experiments.readme          rewrites them
+  python -m experiments.readme --check  changes nothing, exits with 1 if one is stale
 
 A table stands between the lines `<!-- begin generated: NAME -->` and
 `<!-- end generated: NAME -->`; NAME is a key of TABLES. Takes about a second.
@@ -28,6 +28,7 @@ from experiments import (
     oodgat_table,
     post_hoc_table,
     results,
+    scale,
     tables,
 )
 from oodgat_jax.types import InputError
@@ -37,7 +38,12 @@ ROOT = pathlib.Path(__file__).parent.parent
 FLAGS = flags.FLAGS
 OWN: app.Definitions = {
     "check": (flags.DEFINE_bool, False, "Only say whether the README is stale.", {}),
-    "readme": (flags.DEFINE_string, str(ROOT / "README.md"), "File to rewrite.", {}),
+    "readme": (
+        flags.DEFINE_list,
+        [str(ROOT / "README.md"), str(ROOT / "docs" / "scale.md")],
+        "Files to rewrite.",
+        {},
+    ),
     **app.RECORDS_DIR,
 }
 
@@ -101,6 +107,11 @@ def found(folder: pathlib.Path) -> str:
     return tables.with_note(findings.draw(findings.read(folder)), findings.NOTE)
 
 
+def scaled(folder: pathlib.Path) -> str:
+    """What a step on a spread graph costs."""
+    return tables.as_markdown(scale.draw(results.read_lines(folder / "scale.jsonl")))
+
+
 TABLES: dict[str, Callable[[pathlib.Path], str]] = {
     "ablation": ablated,
     "benchmark": benchmark,
@@ -112,6 +123,7 @@ TABLES: dict[str, Callable[[pathlib.Path], str]] = {
     "no_ood_labels": no_ood_labels,
     "oodgat": oodgat,
     "post_hoc": post_hoc,
+    "scale": scaled,
 }
 
 
@@ -147,11 +159,12 @@ def run(readme: pathlib.Path, folder: pathlib.Path, check: bool) -> bool:
 
 def main() -> int | None:
     """Reads the flags; a stale README under --check exits with 1."""
-    readme, folder = pathlib.Path(FLAGS.readme), pathlib.Path(FLAGS.records_dir)
-    if run(readme, folder, FLAGS.check) or not FLAGS.check:
-        return None
-    print(f"{readme} is stale: run python -m experiments.readme.", file=sys.stderr)
-    return 1
+    folder = pathlib.Path(FLAGS.records_dir)
+    pages = [pathlib.Path(name) for name in FLAGS.readme]
+    stale = [page for page in pages if not run(page, folder, FLAGS.check)]
+    for page in stale if FLAGS.check else ():
+        print(f"{page} is stale: run python -m experiments.readme.", file=sys.stderr)
+    return 1 if stale and FLAGS.check else None
 
 
 if __name__ == "__main__":

@@ -22,8 +22,7 @@ from oodgat_jax.checkpoints import Checkpoints
 from oodgat_jax.methods import METHODS, Method
 from oodgat_jax.sharding import parts, scoring, spread
 from oodgat_jax.sharding.mesh import GRAPH
-from oodgat_jax.sharding.parts import Large
-from oodgat_jax.types import Dataset, InputError, Split
+from oodgat_jax.types import Dataset, InputError, Large, Split
 
 FIRST_SPLIT = 123  # the authors' first split seed; 1, 2, 3, ... follow
 

@@ -89,11 +89,13 @@ def measure(job: Job) -> dict:
     }
 
 
-def table(records: Sequence[dict]) -> str:
-    """The measurements as aligned text."""
-    whole = {r["nodes"]: r["memory"] for r in records if r["devices"] == 0}
-    rows = [_row(record, whole) for record in records]
-    return tables.as_text(tables.Table(HEADER, rows, ("",) * len(HEADER)))
+def draw(records: Sequence[dict]) -> tables.Table:
+    """The latest measurement of each size and number of devices, rising."""
+    latest = {(r["nodes"], r["devices"]): r for r in records}
+    whole = {
+        nodes: r["memory"] for (nodes, devices), r in latest.items() if not devices
+    }
+    return tables.Table(HEADER, [_row(latest[key], whole) for key in sorted(latest)])
 
 
 def _row(record: dict, whole: dict[int, int]) -> list[tables.Cell]:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from test_benchmark import run_benchmark
 
-from experiments import scale
+from experiments import scale, tables
 from oodgat_jax import graphs
 from oodgat_jax.datasets import synthetic
 
@@ -36,7 +36,7 @@ def test_the_table_compares_with_the_whole_graph():
     }
     spread = whole | {"devices": 8, "memory": 12_000_000, "halo": 1.25}
     spread |= {"moved": 3_400_000, "seconds_per_step": None}
-    lines = scale.table([whole, spread]).splitlines()
+    lines = tables.as_text(scale.draw([whole, spread])).splitlines()
     assert "whole" in lines[-2]
     assert "100 %" in lines[-2]
     assert lines[-1].split() == [

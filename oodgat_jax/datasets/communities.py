@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oodgat_jax import graphs
-from oodgat_jax.sharding.parts import Large, Part
-from oodgat_jax.types import InputError
+from oodgat_jax.types import InputError, Large, Part
 
 MOST_CHUNKS = 64
 _FEATURES, _LABELS, _MEANS = 1 << 20, 1 << 21, 1 << 22  # streams that are no chunk's

@@ -20,8 +20,7 @@ import numpy as np
 
 from oodgat_jax import graphs
 from oodgat_jax.datasets.checks import bad, finite, reading, within
-from oodgat_jax.sharding.parts import Large, Part
-from oodgat_jax.types import InputError
+from oodgat_jax.types import InputError, Large, Part
 
 CHUNK = 1 << 24  # characters that are parsed at a time
 

@@ -1,51 +1,10 @@
 """Graphs that are read part by part: a part is some nodes and the edges into them."""
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
 import scipy.sparse
 
 from oodgat_jax import graphs
-from oodgat_jax.types import Dataset
-
-
-class Part(NamedTuple):
-    """The nodes of consecutive ranks, n of them, and what comes into them.
-
-    Edges are sorted by receiver and have one self-loop per node. Numbers in the whole
-    graph say which bits of dropout an edge or a stored feature gets; None where they
-    are consecutive, part after part.
-    """
-
-    features: np.ndarray | scipy.sparse.csr_array  # [n, F] float32
-    senders: np.ndarray  # [e] int64, ranks
-    receivers: np.ndarray  # [e] int64, ranks
-    edges: np.ndarray | None = None  # [e] numbers in the whole graph
-    entries: np.ndarray | None = None  # [z] numbers of stored features
-
-
-Read = Callable[[int, int], Part]  # first rank, rank after the last
-
-
-class Large(NamedTuple):
-    """A graph that is read part by part, in the order of its nodes' numbers.
-
-    It has what `splits.draw` needs of a Dataset. Labels are one number per node, which
-    every process can hold; features and edges are what is large.
-    """
-
-    name: str
-    num_nodes: int  # N
-    labels: np.ndarray  # [N] int32, -1 where the source gives none
-    id_classes: tuple[int, ...]  # ascending; every other class is OOD
-    test_size: int
-    read: Read
-
-    @property
-    def num_classes(self) -> int:
-        """C, the number of known classes."""
-        return len(self.id_classes)
+from oodgat_jax.types import Dataset, Large, Part, Read
 
 
 def in_memory(graph: Large) -> Dataset:

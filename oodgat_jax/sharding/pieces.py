@@ -14,7 +14,7 @@ import scipy.sparse
 
 from oodgat_jax import graphs, sparse
 from oodgat_jax.sharding.layout import Layout
-from oodgat_jax.sharding.parts import Part
+from oodgat_jax.types import Part
 
 
 class Sizes(NamedTuple):

@@ -15,7 +15,7 @@ from jax.sharding import PartitionSpec as P
 from oodgat_jax import graphs, nodes
 from oodgat_jax.sharding import layout, order, parts, pieces, place
 from oodgat_jax.sharding.mesh import GRAPH
-from oodgat_jax.types import Dataset
+from oodgat_jax.types import Dataset, Large, Read
 
 
 class Spread(NamedTuple):
@@ -35,15 +35,13 @@ def dataset(dataset: Dataset, mesh: Mesh, path: str = "auto") -> Spread:
     return read(parts.of_dataset(dataset, found), to, mesh, path)
 
 
-def large(graph: parts.Large, mesh: Mesh, path: str = "auto") -> Spread:
+def large(graph: Large, mesh: Mesh, path: str = "auto") -> Spread:
     """Spreads a graph of which no process holds more than its part, as numbered."""
     to = layout.even(graph.num_nodes, mesh.shape[GRAPH])
     return read(graph.read, to, mesh, path)
 
 
-def read(
-    source: parts.Read, to: layout.Layout, mesh: Mesh, path: str = "auto"
-) -> Spread:
+def read(source: Read, to: layout.Layout, mesh: Mesh, path: str = "auto") -> Spread:
     """Spreads a graph that is read part by part, as its layout says."""
     use_sparse = graphs.use_sparse(path)
     here = place.blocks_here(mesh)
