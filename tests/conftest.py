@@ -5,6 +5,29 @@ import pytest
 
 from oodgat_jax import datasets
 
+# Files of few and long tests begin, so that no process is left alone with one.
+LONG = (
+    "test_interruptions.py",
+    "test_sharding.py",
+    "test_cluster.py",
+    "test_report.py",
+    "test_detect.py",
+    "test_estimator.py",
+    "test_own_graph.py",
+    "test_sensitivity.py",
+    "test_ablation.py",
+    "test_visualize.py",
+    "test_edge_removal.py",
+    "test_edge_roles.py",
+    "test_benchmark.py",
+    "test_scale.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first; the order inside of a file stays."""
+    items.sort(key=lambda item: item.path.name not in LONG)
+
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
