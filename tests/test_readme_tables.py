@@ -90,7 +90,7 @@ def test_readme_command(project):
 @pytest.mark.parametrize(
     ("page", "message"),
     [
-        (PAGE.replace("oodgat", "unheard"), "choose from benchmark"),
+        (PAGE.replace("oodgat", "unheard"), "choose from ablation"),
         (PAGE.replace("<!-- end generated: oodgat -->\n", ""), "lacks a mark"),
         (PAGE.replace("end generated: oodgat", "end generated: other"), "lacks a mark"),
         ("<!-- begin generated: oodgat -->\n" + PAGE, "one too many"),
