@@ -90,6 +90,9 @@ def main() -> int | None:
         results.read(log)  # a damaged file is better found before the training
     load = large.open_large if is_large else datasets.load
     dataset = load(FLAGS.dataset, FLAGS.data_dir)
+    keep = checkpoints(folder, recipe)
+    if keep.exists() and cluster.is_writer():
+        print("Going on from the last checkpoint of this command.", file=sys.stderr)
     title = f"{FLAGS.method} on {FLAGS.dataset}"
     with progress.Line(title, quiet=not cluster.is_writer()) as line:
         outcome = runs.run(
@@ -102,7 +105,7 @@ def main() -> int | None:
             path=FLAGS.path,
             mesh=mesh,
             progress=line,
-            keep=checkpoints(folder, recipe),
+            keep=keep,
         )
     if cluster.is_writer():
         _write(folder, log, outcome)

@@ -90,7 +90,8 @@ def wait_for(condition):
 
 def test_a_process_that_dies_is_reported_and_leaves_a_checkpoint(tmp_path):
     more = ("--checkpoint_seconds=0", "--set=check_every=2", "--set=patience=10000")
-    first, second = pair(tmp_path, 4001, "--mesh=graph:4", *more)
+    steps = 2001
+    first, second = pair(tmp_path, steps, "--mesh=graph:4", *more)
     wait_for(lambda: any(tmp_path.glob("checkpoints/*/[0-9]*")))
     second.send_signal(signal.SIGKILL)
     second.communicate()
@@ -100,6 +101,12 @@ def test_a_process_that_dies_is_reported_and_leaves_a_checkpoint(tmp_path):
     assert "process" in errors
     assert not (tmp_path / "results.jsonl").exists()
     assert any(tmp_path.glob("checkpoints/*/[0-9]*"))
+    again = start(detect(tmp_path, steps, *more[1:]))
+    _, errors = again.communicate(timeout=PATIENCE)
+    assert again.returncode == 0, errors
+    assert "Going on from the last checkpoint" in errors
+    assert only_records(tmp_path)["ATT"]["steps_run"] == [steps, steps]
+    assert not any(tmp_path.glob("checkpoints/*"))
 
 
 @pytest.mark.parametrize(
