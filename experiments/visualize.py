@@ -56,9 +56,14 @@ OWN: app.Definitions = choices.one(*PAPER) | {
         "Steps over which the entropy is followed.",
         {"lower_bound": 1},
     ),
+    "points": (
+        flags.DEFINE_integer,
+        4000,
+        "Nodes of the t-SNE at the most; of a larger graph they are drawn by chance.",
+        {"lower_bound": 50},
+    ),
 }
 FILE = "visualize.jsonl"
-MOST_POINTS = 4000  # of the t-SNE; of a larger graph as many nodes are drawn by chance
 _MARKERS = "o^sDvP*X"
 
 
@@ -113,9 +118,9 @@ def embed(outcome: runs.Outcome, run: int) -> dict[str, list]:
     params = jax.tree.map(lambda leaf: leaf[run], outcome.states.best)
     hidden = methods.predictor(outcome.module, params)(outcome.graph).hidden
     nodes = np.arange(len(hidden))
-    if len(nodes) > MOST_POINTS:
+    if len(nodes) > FLAGS.points:
         rng = np.random.default_rng(0)
-        nodes = np.sort(rng.choice(nodes, MOST_POINTS, replace=False))
+        nodes = np.sort(rng.choice(nodes, FLAGS.points, replace=False))
     places = TSNE(random_state=0).fit_transform(np.asarray(hidden)[nodes])
     x, y = places.T.round(2).tolist()
     labels = np.asarray(outcome.splits.labels[run])[nodes]

@@ -4,6 +4,12 @@ import os
 import subprocess
 import sys
 
+# Where compiling is most of the time and what is compiled is tested elsewhere.
+QUICK = {
+    "XLA_FLAGS": "--xla_backend_optimization_level=0 "
+    "--xla_llvm_disable_expensive_passes=true"
+}
+
 
 def call(name, *arguments, cache):
     """Exit code, stdout and stderr of `python -m experiments.NAME`."""
@@ -12,6 +18,8 @@ def call(name, *arguments, cache):
         capture_output=True,
         check=False,
         text=True,
-        env=os.environ | {"OODGAT_CACHE_DIR": str(cache), "OODGAT_DATA_DIR": ""},
+        env=os.environ
+        | QUICK
+        | {"OODGAT_CACHE_DIR": str(cache), "OODGAT_DATA_DIR": ""},
     )
     return done.returncode, done.stdout, done.stderr

@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 import pytest
+from binaries import QUICK
 
 TESTS = pathlib.Path(__file__).parent
 PATIENCE = 600  # seconds for what should take one minute on a free machine
@@ -22,9 +23,15 @@ def free_port():
         return server.getsockname()[1]
 
 
-def start(arguments, **more):
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, *arguments], **pipes, **more)
+def start(arguments, cwd=None, **variables):
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env=os.environ | QUICK | variables,
+    )
 
 
 def detect(out, steps, *more):
@@ -54,8 +61,7 @@ def test_losses_of_two_processes_are_those_of_one_device():
     port = free_port()
     script = ["spread_cases.py", "2", "training", "graph:4", "runs:2,graph:2", "runs:4"]
     processes = [
-        start(script, cwd=TESTS, env=os.environ | {"SPREAD_CASES": f"{port},{number}"})
-        for number in range(2)
+        start(script, cwd=TESTS, SPREAD_CASES=f"{port},{number}") for number in range(2)
     ]
     for process in processes:
         out, errors = process.communicate(timeout=PATIENCE)

@@ -1,9 +1,11 @@
 """Graphs spread over simulated devices give what the whole graph gives."""
 
+import os
 import subprocess
 import sys
 
 import pytest
+from binaries import QUICK
 
 from oodgat_jax import methods
 from oodgat_jax.sharding import scoring
@@ -15,6 +17,7 @@ def run_case(request, *arguments):
     done = subprocess.run(
         [sys.executable, "spread_cases.py", *map(str, arguments)],
         cwd=request.path.parent,
+        env=os.environ | QUICK,
         capture_output=True,
         text=True,
         check=False,

@@ -89,11 +89,11 @@ def test_the_median_run_is_shown():
 
 def test_a_call_records_all_that_the_figure_shows(tmp_path):
     tiny = ["--splits=1", "--seeds=2", "--set=max_steps=11", "--set=hidden=8"]
-    tiny += ["--methods=gcn", "--steps=11", f"--out={tmp_path}"]
+    tiny += ["--methods=gcn", "--steps=11", "--points=200", f"--out={tmp_path}"]
     code, _, err = call("visualize", *tiny, cache=tmp_path)
     assert code == 0, err
     (found,) = results.read(tmp_path / visualize.FILE)
-    assert len(found["embedding"]["x"]) == 1797
+    assert len(found["embedding"]["x"]) == 200
     assert found["dynamics"]["steps"] == [1, 11]
     assert np.shape(found["dynamics"]["OOD"]) == (2, 2)
     png = (tmp_path / "visualize-digits.png").read_bytes()
