@@ -113,6 +113,7 @@ def test_sensitivity():
 def test_detectors_and_gkde():
     found = [
         record("cora", "ATT", (0.9, 0.9), selection="fixed"),
+        record("cora", "ATT+prop", (0.95, 0.95), selection="validation"),
         record("cora", "ODIN", (0.8, 0.8), method="gat", selection="validation"),
         record("cora", "ODIN", (0.99, 0.99), method="gat", selection="oracle"),
     ]
