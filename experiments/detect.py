@@ -21,10 +21,8 @@ Minutes on two cores for both. Exit code 2: the input was wrong; 1: every run fa
 
 import hashlib
 import json
-import os
 import pathlib
 import sys
-import tempfile
 from collections.abc import Sequence
 
 import numpy as np
@@ -39,6 +37,7 @@ from experiments import (
     results,
     runs,
     tables,
+    whole,
 )
 from oodgat_jax import datasets, recipes
 from oodgat_jax.checkpoints import Checkpoints
@@ -166,15 +165,8 @@ def save(path: pathlib.Path, outcome: runs.Outcome) -> None:
         "model_seeds": outcome.model_seeds,
     }
     arrays |= {f"scores_{name}": scores for name, scores in outcome.scores.items()}
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, suffix=".npz.part")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            np.savez_compressed(file, **arrays)
-        os.chmod(draft, 0o644)
-        os.replace(draft, path)
-    except BaseException:
-        os.unlink(draft)
-        raise
+    with whole.file(path) as file:
+        np.savez_compressed(file, **arrays)
 
 
 def report(outcome: runs.Outcome, records: Sequence[results.Record]) -> str:

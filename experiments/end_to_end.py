@@ -32,8 +32,9 @@ from experiments import (
     runs,
     tables,
     tune,
+    whole,
 )
-from experiments.end_to_end_table import ROWS
+from experiments.end_to_end_table import FILE, ROWS
 from oodgat_jax import datasets, recipes
 from oodgat_jax.types import InputError
 
@@ -53,7 +54,6 @@ OWN: app.Definitions = {
     "methods": (flags.DEFINE_list, list(_METHODS), f"Of {', '.join(_METHODS)}.", {}),
     "tuned": (flags.DEFINE_string, None, "Records of experiments.tune.", {}),
 }
-FILE = "end_to_end.jsonl"
 
 
 def main() -> None:
@@ -109,7 +109,7 @@ def write(
         ),
     }
     for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        whole.text(folder / name, text)
     return [folder / name for name in (FILE, *texts)]
 
 

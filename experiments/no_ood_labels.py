@@ -23,7 +23,15 @@ import numpy as np
 from absl import flags
 from sklearn.metrics import f1_score
 
-from experiments import app, no_ood_labels_table, progress, results, runs
+from experiments import (
+    app,
+    end_to_end_table,
+    no_ood_labels_table,
+    progress,
+    results,
+    runs,
+    whole,
+)
 from oodgat_jax import datasets, metrics, recipes, splits
 from oodgat_jax.estimator import OODGATClassifier
 from oodgat_jax.estimator.classifier import Answer
@@ -51,11 +59,11 @@ def main() -> None:
             record = measure(dataset, FLAGS.method, recipe, FLAGS.splits, FLAGS.seeds)
             results.append(log, record)
             known.append(record)
-    labelled = folder / "oodgat.jsonl"
+    labelled = folder / end_to_end_table.FILE
     beside = results.read(labelled) if labelled.exists() else []
     print(no_ood_labels_table.text(known, beside))
     page = no_ood_labels_table.markdown(known, beside)
-    (folder / "no_ood_labels.md").write_text(page)
+    whole.text(folder / "no_ood_labels.md", page)
     print(f"Written: {log}, {folder / 'no_ood_labels.md'}")
 
 

@@ -19,7 +19,7 @@ COLUMNS = {
 }
 NOTE = (
     "Percent, mean ± standard deviation over {splits} splits, {members} members each. "
-    "The first column is the AUROC of `experiments.detect` with the same splits, whose "
+    "The first column is the AUROC of the main table with the same splits, where the "
     "step is chosen with labelled OOD nodes; the second that of single members whose "
     "step is chosen without, the third that of their mean. Joint F1 and shares of test "
     "nodes are at a threshold: the best for the test nodes (oracle), the score that "

@@ -15,16 +15,14 @@ experiments.own_graph` is the same command.
 """
 
 import collections
-import os
 import pathlib
 import sys
-import tempfile
 
 import numpy as np
 from absl import flags
 from matplotlib.figure import Figure
 
-from experiments import app, node_files, progress
+from experiments import app, node_files, progress, whole
 from oodgat_jax.estimator import OODGATClassifier
 from oodgat_jax.estimator.classifier import Answer
 from oodgat_jax.estimator.inputs import UNKNOWN
@@ -154,29 +152,20 @@ def write(
     predictions: np.ndarray,
 ) -> None:
     """The predictions as a table or as arrays, whole or not at all."""
-    handle, beside = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    os.close(handle)
-    try:
-        if path.suffix == ".npz":
-            with open(beside, "wb") as file:
-                np.savez_compressed(
-                    file,
-                    ids=np.array(nodes.ids),
-                    prediction=predictions.astype(str),
-                    classes=model.classes_.astype(str),
-                    score=answer.score,
-                    spread=answer.spread,
-                    probabilities=answer.probabilities,
-                )
-        else:
-            header, rows = _table(nodes, model, answer, predictions)
-            pathlib.Path(beside).write_text(node_files.table_text(header, rows))
-        os.chmod(beside, 0o644)
-        os.replace(beside, path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror}).") from error
-    finally:
-        pathlib.Path(beside).unlink(missing_ok=True)
+    if path.suffix != ".npz":
+        header, rows = _table(nodes, model, answer, predictions)
+        whole.text(path, node_files.table_text(header, rows))
+        return
+    with whole.file(path) as file:
+        np.savez_compressed(
+            file,
+            ids=np.array(nodes.ids),
+            prediction=predictions.astype(str),
+            classes=model.classes_.astype(str),
+            score=answer.score,
+            spread=answer.spread,
+            probabilities=answer.probabilities,
+        )
 
 
 def draw(

@@ -25,11 +25,11 @@ from experiments import (
     gkde_table,
     homophily,
     no_ood_labels_table,
-    oodgat_table,
     post_hoc_table,
     results,
     scale,
     tables,
+    whole,
 )
 from oodgat_jax.types import InputError
 
@@ -53,11 +53,6 @@ BLOCK = re.compile(
 )
 
 
-def oodgat(folder: pathlib.Path) -> str:
-    """OODGAT with both detectors on every data set, beside the paper's figures."""
-    return oodgat_table.markdown(results.read(folder / "oodgat.jsonl"))
-
-
 def post_hoc(folder: pathlib.Path) -> str:
     """Post-hoc detectors beside OODGAT on every data set recorded."""
     return post_hoc_table.markdown(results.read(folder / "post_hoc.jsonl"))
@@ -71,7 +66,8 @@ def gkde(folder: pathlib.Path) -> str:
 def no_ood_labels(folder: pathlib.Path) -> str:
     """The classifier's choices without OOD labels beside those with them."""
     records = results.read(folder / "no_ood_labels.jsonl")
-    return no_ood_labels_table.markdown(records, results.read(folder / "oodgat.jsonl"))
+    labelled = results.read(folder / end_to_end_table.FILE)
+    return no_ood_labels_table.markdown(records, labelled)
 
 
 def benchmark(folder: pathlib.Path) -> str:
@@ -81,7 +77,7 @@ def benchmark(folder: pathlib.Path) -> str:
 
 def end_to_end(folder: pathlib.Path) -> str:
     """Baselines and OODGAT on every data set recorded, beside the paper's figures."""
-    return end_to_end_table.markdown(results.read(folder / "end_to_end.jsonl"))
+    return end_to_end_table.markdown(results.read(folder / end_to_end_table.FILE))
 
 
 def edges_removed(folder: pathlib.Path) -> str:
@@ -121,7 +117,6 @@ TABLES: dict[str, Callable[[pathlib.Path], str]] = {
     "gkde": gkde,
     "homophily": homophilies,
     "no_ood_labels": no_ood_labels,
-    "oodgat": oodgat,
     "post_hoc": post_hoc,
     "scale": scaled,
 }
@@ -153,7 +148,7 @@ def run(readme: pathlib.Path, folder: pathlib.Path, check: bool) -> bool:
     old = readme.read_text(encoding="utf-8")
     new = rewrite(old, folder)
     if new != old and not check:
-        readme.write_text(new, encoding="utf-8")
+        whole.text(readme, new)
     return new == old
 
 

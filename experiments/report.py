@@ -9,14 +9,12 @@ missing. Its sections are those of `experiments.report_sections`. Takes a few se
 Exit code 2: the input was wrong, and nothing is written.
 """
 
-import os
 import pathlib
-import tempfile
 from collections.abc import Sequence
 
 from absl import flags
 
-from experiments import app, report_page, report_settings
+from experiments import app, report_page, report_settings, whole
 from experiments.report_sections import SECTIONS, Section, read
 from experiments.results import Record
 from oodgat_jax.types import InputError
@@ -41,7 +39,7 @@ def main() -> None:
     """Reads all records, draws, writes."""
     folder = app.out_folder(FLAGS.out)
     path = folder / FILE
-    write(path, draw(pathlib.Path(FLAGS.records_dir)))
+    whole.text(path, draw(pathlib.Path(FLAGS.records_dir)))
     print(f"Written: {path}")
 
 
@@ -93,20 +91,6 @@ def content(
         f"The records of {section.file} cannot be shown ({reason}): mend the file, or "
         "move it away."
     )
-
-
-def write(path: pathlib.Path, text: str) -> None:
-    """The page, whole or not at all."""
-    handle, draft = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(draft, 0o644)
-        os.replace(draft, path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror}).") from error
-    finally:
-        pathlib.Path(draft).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -27,20 +27,8 @@ def end_to_end(records: Sequence[results.Record]) -> Figure:
     """AUROC of the main table: a panel per data set, a line per method."""
     return strips(
         {
-            dataset: [_line(records, dataset, row, row.title) for row in _rows(records)]
+            dataset: [_line(records, dataset, row) for row in _rows(records)]
             for dataset in end_to_end_table.known(records)
-        }
-    )
-
-
-def oodgat(records: Sequence[results.Record]) -> Figure:
-    """AUROC of OODGAT: a panel per score, a line per data set."""
-    names = end_to_end_table.known(records)
-    return strips(
-        {
-            row.title: [_line(records, name, row, name) for name in names]
-            for row in _rows(records)
-            if row.method == "oodgat"
         }
     )
 
@@ -90,12 +78,10 @@ def _rows(records: Sequence[results.Record]) -> list[Row]:
     return [row for row in end_to_end_table.ROWS if (row.method, row.detector) in known]
 
 
-def _line(
-    records: Sequence[results.Record], dataset: str, row: Row, title: str
-) -> Line:
+def _line(records: Sequence[results.Record], dataset: str, row: Row) -> Line:
     record = results.latest(
         records, dataset=dataset, method=row.method, detector=row.detector
     )
     values = [100 * value for value in runs.kept(record)["auroc"]] if record else []
     paper = published.published("end_to_end", row.paper, dataset, "auroc")
-    return Line(title, values, paper)
+    return Line(row.title, values, paper)

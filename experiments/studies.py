@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 from absl import flags
 from matplotlib.figure import Figure
 
-from experiments import figures, progress, results, runs, tables
+from experiments import end_to_end_table, figures, progress, results, runs, tables
 from oodgat_jax import recipes
 from oodgat_jax.methods import METHODS, Method
 from oodgat_jax.types import Dataset
 
 FLAGS = flags.FLAGS
 SHARED = ("splits", "seeds", "set", "out", "data_dir", "path", "from_records")
-MAIN_TABLE = "end_to_end.jsonl"
 
 Further = Callable[[runs.Outcome, str], Mapping[str, Any]]
 
@@ -156,7 +155,7 @@ def _borrow(log: pathlib.Path, training: Training) -> None:
     """Takes over what the main table has of the missing settings."""
     definition = training.definition or METHODS[training.method]
     terms = {"terms": list(definition.terms)}
-    there = _read(log.parent / MAIN_TABLE)
+    there = _read(log.parent / end_to_end_table.FILE)
     for hyper in _missing(_read(log), training):
         found = _found(there, training, hyper, terms)
         results.append(log, *(record | training.keys for record in found))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from experiments import whole
 from oodgat_jax.types import InputError
 
 # Metrics of a record that tables show, and what they call them.
@@ -246,7 +247,7 @@ def write(
     paths = [folder / f"{name}.md", folder / f"{name}.tex"]
     texts = [with_note(table, note), as_latex(table)]
     for path, text in zip(paths, texts, strict=True):
-        path.write_text(text, encoding="utf-8")
+        whole.text(path, text)
     return paths
 
 

@@ -3,14 +3,14 @@ import json
 import numpy as np
 import pytest
 
-from experiments import end_to_end_table, results, runs, tune
+from experiments import end_to_end_table, results, runs, tables, tune
 from oodgat_jax import recipes
 from oodgat_jax.types import InputError
 
 
 def record(method, detector, auroc, validation=1.0, **hyperparameters):
     count = len(auroc)
-    values = {"accuracy": auroc, "auroc": auroc, "fpr95": auroc, "weighted_f1": auroc}
+    values = dict.fromkeys(tables.COLUMNS, auroc)
     return {
         "dataset": "cora",
         "method": method,

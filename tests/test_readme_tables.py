@@ -11,9 +11,9 @@ from oodgat_jax.types import InputError
 
 PAGE = """# Title
 
-<!-- begin generated: oodgat -->
+<!-- begin generated: end_to_end -->
 stale
-<!-- end generated: oodgat -->
+<!-- end generated: end_to_end -->
 
 Text.
 """
@@ -24,27 +24,28 @@ def project(tmp_path):
     """A README with one block, and records to fill it: (readme, records folder)."""
     (tmp_path / "README.md").write_text(PAGE)
     folder = tmp_path / "records"
-    path = folder / "oodgat.jsonl"
+    path = folder / "end_to_end.jsonl"
     results.append(path, record("wiki-cs", "ATT"))
     results.append(path, record("cora", "ATT", auroc=[0.1, 0.2]))
     results.append(path, record("cora", "ENT"))
     results.append(path, record("cora", "ATT", auroc=[0.926, 0.946]))
-    results.append(path, record("mine", "ATT", method="another"))
     return tmp_path / "README.md", folder
 
 
 def test_readme_shows_the_latest_records(project):
     assert not readme.run(*project, check=False)
     text = project[0].read_text()
-    rows = [line for line in text.splitlines() if line.startswith("| ")][2:]
-    assert [row.split()[1::2][:2] for row in rows] == [
-        ["cora", "OODGAT-ENT"],
-        ["cora", "OODGAT-ATT"],
-        ["wiki-cs", "OODGAT-ATT"],
+    shown = [line for line in text.splitlines() if line.startswith(("| OOD", "**"))]
+    assert [line.split(" ")[:2] for line in shown] == [
+        ["**cora**"],
+        ["|", "OODGAT-ENT"],
+        ["|", "OODGAT-ATT"],
+        ["**wiki-cs**"],
+        ["|", "OODGAT-ATT"],
     ]
-    cells = [cell.strip() for cell in rows[1].split("|")[1:-1]]
+    cells = [cell.strip() for cell in shown[2].split("|")[1:-1]]
     ours = "93.6 ± 1.0"
-    assert cells[2:] == [
+    assert [cell.replace("**", "") for cell in cells[1:]] == [
         f"{ours} (92.3)",
         f"{ours} (93.6)",
         ours,
@@ -63,7 +64,7 @@ def test_readme_check_writes_nothing_and_settles(project):
     readme.run(*project, check=False)
     assert readme.run(*project, check=True)
     assert readme.run(*project, check=False)
-    results.append(project[1] / "oodgat.jsonl", record("cora", "ENT", auroc=[0.5]))
+    results.append(project[1] / "end_to_end.jsonl", record("cora", "ENT", auroc=[0.5]))
     assert not readme.run(*project, check=True)
     readme.run(*project, check=False)
     assert "over 1 to 2 runs" in project[0].read_text()
@@ -81,7 +82,7 @@ def test_readme_command(project):
     assert (stale.returncode, "is stale" in stale.stderr) == (1, True)
     assert call().returncode == 0
     assert call("--check").returncode == 0
-    (folder / "oodgat.jsonl").unlink()
+    (folder / "end_to_end.jsonl").unlink()
     lost = call()
     assert lost.returncode == 2
     assert lost.stderr.startswith("There are no records at")
@@ -90,11 +91,11 @@ def test_readme_command(project):
 @pytest.mark.parametrize(
     ("page", "message"),
     [
-        (PAGE.replace("oodgat", "unheard"), "choose from ablation"),
-        (PAGE.replace("<!-- end generated: oodgat -->\n", ""), "lacks a mark"),
-        (PAGE.replace("end generated: oodgat", "end generated: other"), "lacks a mark"),
-        ("<!-- begin generated: oodgat -->\n" + PAGE, "one too many"),
-        (PAGE + "<!-- end generated: oodgat -->\n", "one too many"),
+        (PAGE.replace("end_to_end", "unheard"), "choose from ablation"),
+        (PAGE.replace("<!-- end generated: end_to_end -->\n", ""), "lacks a mark"),
+        (PAGE.replace("end generated: end_", "end generated: x"), "lacks a mark"),
+        ("<!-- begin generated: end_to_end -->\n" + PAGE, "one too many"),
+        (PAGE + "<!-- end generated: end_to_end -->\n", "one too many"),
     ],
 )
 def test_readme_mistakes_are_named(project, page, message):
