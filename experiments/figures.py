@@ -16,6 +16,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from experiments import whole
+
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 3)), (0, (1, 2)))
 KINDS = {"ID": COLOURS[0], "OOD": COLOURS[1]}
@@ -73,11 +75,18 @@ def histograms(
 def save(figure: Figure, folder: pathlib.Path, name: str) -> list[pathlib.Path]:
     """Writes NAME.pdf and NAME.png."""
     paths = [folder / f"{name}.pdf", folder / f"{name}.png"]
-    undated = {"CreationDate": None}, {"Software": None}
-    _settle(figure)
-    for path, metadata in zip(paths, undated, strict=True):
-        figure.savefig(path, dpi=DPI, metadata=metadata)
+    for path in paths:
+        write(figure, path)
     return paths
+
+
+def write(figure: Figure, path: pathlib.Path) -> None:
+    """Writes a .pdf or .png file without the time and the program in it."""
+    _settle(figure)
+    metadata = {".pdf": {"CreationDate": None}, ".png": {"Software": None}}
+    with whole.file(path) as output:
+        kind = path.suffix
+        figure.savefig(output, format=kind[1:], dpi=DPI, metadata=metadata[kind])
 
 
 def as_svg(figure: Figure, name: str = "", label: str = "") -> str:

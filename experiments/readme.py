@@ -1,10 +1,12 @@
-"""Writes the tables of the README and of docs/scale.md from the committed records.
+"""Writes tables and figures of the README and docs/scale.md from committed records.
 
   python -m experiments.readme          rewrites them
   python -m experiments.readme --check  changes nothing, exits with 1 if one is stale
 
 A table stands between the lines `<!-- begin generated: NAME -->` and
-`<!-- end generated: NAME -->`; NAME is a key of TABLES. Takes about a second.
+`<!-- end generated: NAME -->`; NAME is a key of TABLES. A figure is an image whose file
+is called ANALYSIS-TITLE.png, as the analysis itself calls it; ANALYSIS is a key of
+FIGURES. --check looks at the tables alone. Takes a few seconds.
 """
 
 import collections
@@ -20,7 +22,9 @@ from experiments import (
     app,
     benchmark_table,
     edge_removal,
+    edge_roles,
     end_to_end_table,
+    figures,
     findings,
     gkde_table,
     homophily,
@@ -28,7 +32,9 @@ from experiments import (
     post_hoc_table,
     results,
     scale,
+    sensitivity,
     tables,
+    visualize,
     whole,
 )
 from oodgat_jax.types import InputError
@@ -121,6 +127,13 @@ TABLES: dict[str, Callable[[pathlib.Path], str]] = {
     "scale": scaled,
 }
 
+FIGURES = {
+    "edge_roles": edge_roles,
+    "sensitivity": sensitivity,
+    "visualize": visualize,
+}
+IMAGE = re.compile(rf"!\[[^]]*\]\(((?:[\w-]+/)*({'|'.join(FIGURES)})-([\w-]+)\.png)\)")
+
 
 def _generate(name: str, folder: pathlib.Path) -> str:
     if name not in TABLES:
@@ -152,14 +165,29 @@ def run(readme: pathlib.Path, folder: pathlib.Path, check: bool) -> bool:
     return new == old
 
 
+def draw_figures(page: pathlib.Path, folder: pathlib.Path) -> None:
+    """Draws the analyses' figures that a page shows, where it looks for them."""
+    for path, analysis, title in IMAGE.findall(page.read_text(encoding="utf-8")):
+        module = FIGURES[analysis]
+        drawn = module.draw_figures(results.read(folder / module.FILE))
+        if title not in drawn:
+            known = ", ".join(drawn) or "none"
+            raise InputError(f"{page} shows {path}: there are records of {known}.")
+        figures.write(drawn[title], page.parent / path)
+
+
 def main() -> int | None:
     """Reads the flags; a stale README under --check exits with 1."""
     folder = pathlib.Path(FLAGS.records_dir)
     pages = [pathlib.Path(name) for name in FLAGS.readme]
     stale = [page for page in pages if not run(page, folder, FLAGS.check)]
-    for page in stale if FLAGS.check else ():
+    if not FLAGS.check:
+        for page in pages:
+            draw_figures(page, folder)
+        return None
+    for page in stale:
         print(f"{page} is stale: run python -m experiments.readme.", file=sys.stderr)
-    return 1 if stale and FLAGS.check else None
+    return 1 if stale else None
 
 
 if __name__ == "__main__":
