@@ -34,6 +34,7 @@ from experiments import (
     scale,
     sensitivity,
     tables,
+    tune,
     visualize,
     whole,
 )
@@ -109,6 +110,12 @@ def found(folder: pathlib.Path) -> str:
     return tables.with_note(findings.draw(findings.read(folder)), findings.NOTE)
 
 
+def tuned(folder: pathlib.Path) -> str:
+    """What tuning chose, and its test figures."""
+    records = results.read(folder / tune.FILE)
+    return tables.with_note(tune.draw(records), tune.note(records))
+
+
 def scaled(folder: pathlib.Path) -> str:
     """What a step on a spread graph costs."""
     return tables.as_markdown(scale.draw(results.read_lines(folder / "scale.jsonl")))
@@ -125,6 +132,7 @@ TABLES: dict[str, Callable[[pathlib.Path], str]] = {
     "no_ood_labels": no_ood_labels,
     "post_hoc": post_hoc,
     "scale": scaled,
+    "tune": tuned,
 }
 
 FIGURES = {

@@ -22,6 +22,7 @@ from experiments import (
     results,
     run_figures,
     sensitivity,
+    tune,
     visualize,
 )
 from experiments.report_page import Figures, Tables
@@ -141,6 +142,16 @@ SECTIONS: tuple[Section, ...] = (
             (run_figures.CAPTION, run_figures.end_to_end(records))
         ],
         note=end_to_end_table.note,
+    ),
+    Section(
+        title="Tuning",
+        file=tune.FILE,
+        about="What the paper's grid of hyper-parameters leads to, chosen by "
+        "validation alone.",
+        command="python -m experiments.tune --dataset=cora --method=gat \\\n"
+        "    --out=experiments/records",
+        tables=lambda records: [("Chosen settings", tune.draw(records))],
+        note=tune.note,
     ),
     Section(
         title="Post-hoc detectors",

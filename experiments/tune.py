@@ -18,7 +18,15 @@ from collections.abc import Mapping, Sequence
 
 from absl import flags
 
-from experiments import app, progress, results, runs, tables
+from experiments import (
+    app,
+    end_to_end_table,
+    progress,
+    published,
+    results,
+    runs,
+    tables,
+)
 from oodgat_jax import datasets, recipes
 from oodgat_jax.types import InputError
 
@@ -34,6 +42,10 @@ OWN: app.Definitions = {
 }
 FILE = "tune.jsonl"
 SHOWN = 5  # cells of the table, best validation first
+NOTE = (
+    "Percent, mean ± standard deviation over {runs} runs, in parentheses the paper's "
+    "figure. The setting is the one with the best mean validation score of all cells."
+)
 
 PAPER_GRID: Mapping[str, tuple[float | int, ...]] = {
     "heads": (1, 4, 8),
@@ -184,6 +196,40 @@ def tuned(
     if not mine:
         return None
     return max(mine, key=_validation)["hyperparameters"]
+
+
+def draw(records: Sequence[results.Record]) -> tables.Table:
+    """What was chosen of all recorded cells, a row per data set, method and score."""
+    rows = []
+    for dataset, method in dict.fromkeys((r["dataset"], r["method"]) for r in records):
+        mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
+        settings = [r["hyperparameters"] for r in mine]
+        varied = [n for n in settings[0] if len({s[n] for s in settings}) > 1]
+        cells = len({tuple(s.values()) for s in settings})
+        chosen = tuned(records, dataset, method)
+        text = ", ".join(f"{name} {chosen[name]:g}" for name in varied)
+        latest = {r["detector"]: r for r in mine if r["hyperparameters"] == chosen}
+        for detector, record in latest.items():
+            title = f"{method}-{detector}"
+            rows.append([dataset, title, str(cells), text, *_beside_paper(record)])
+    header = ["Data set", "Method", "Cells", "Chosen", *tables.COLUMNS.values()]
+    return tables.Table(header, rows)
+
+
+def note(records: Sequence[results.Record]) -> str:
+    """What the figures of `draw` are."""
+    return NOTE.format(runs=results.count_runs(records))
+
+
+def _beside_paper(record: results.Record) -> list[tables.Cell]:
+    """A cell per metric; the paper's rows are those of the main table."""
+    key = record["method"], record["detector"]
+    rows = {(row.method, row.detector): row.paper for row in end_to_end_table.ROWS}
+    kept, where = runs.kept(record), (rows.get(key, ""), record["dataset"])
+    return [
+        tables.result(kept[metric], published.published("end_to_end", *where, metric))
+        for metric in tables.COLUMNS
+    ]
 
 
 if __name__ == "__main__":

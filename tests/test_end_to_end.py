@@ -112,3 +112,16 @@ def test_best_ranks_cells_by_validation():
 
 def test_results_accepts_these_records():
     results.check(record("gcn", "ENT", [0.9]))
+
+
+def test_what_was_chosen_stands_beside_the_paper():
+    records = [
+        record("gat", "ENT", [0.8, 0.9], 1.2, lr=0.1, heads=4),
+        record("gat", "ENT", [0.7, 0.8], 1.5, lr=0.01, heads=4),
+        record("another", "ENT", [0.7], 1.5, lr=0.01),
+    ]
+    first, second = tune.draw(records).rows
+    assert first[:4] == ["cora", "gat-ENT", "2", "lr 0.01"]
+    assert first[5].text == "75.0 ± 5.0 (90.1)"
+    assert second[:4] == ["cora", "another-ENT", "1", ""]
+    assert second[5].text == "70.0 ± 0.0"

@@ -1,5 +1,6 @@
 """The generated parts of the README."""
 
+import re
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ from records import record
 from experiments import readme, results
 from oodgat_jax.types import InputError
 
+RECORDS = readme.ROOT / "experiments" / "records"
 PAGE = """# Title
 
 <!-- begin generated: end_to_end -->
@@ -105,3 +107,27 @@ def test_readme_mistakes_are_named(project, page, message):
 
 def test_readme_without_blocks_is_left_alone(project):
     assert readme.rewrite("# Title\n", project[1]) == "# Title\n"
+
+
+def test_readme_figures_are_drawn_from_records(tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text("![Scores](docs/scores.png) ![ROC](docs/edge_roles-cora-gcn.png)")
+    (tmp_path / "docs").mkdir()
+    readme.draw_figures(page, RECORDS)
+    (drawn,) = (tmp_path / "docs").iterdir()
+    assert drawn.name == "edge_roles-cora-gcn.png"
+    assert drawn.read_bytes().startswith(b"\x89PNG")
+
+
+def test_readme_figure_without_records_is_named(tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text("![ROC](docs/edge_roles-mine-gcn.png)")
+    with pytest.raises(InputError, match=r"edge_roles-mine-gcn\.png: .* cora-gcn"):
+        readme.draw_figures(page, RECORDS)
+
+
+def test_readme_figures_are_there():
+    text = (readme.ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"!\[[^]]+\]\(([^)]+)\)", text)
+    assert shown
+    assert [path for path in shown if not (readme.ROOT / path).is_file()] == []
