@@ -7,8 +7,9 @@ Every cell of the grid is trained on all splits and seeds; the one with the best
 validation score (accuracy + AUROC) is chosen, and test figures are looked at after
 that. The default grid is the paper's: lr {0.01, 0.1}, dropout {0, 0.5} (input and
 hidden layer), weight_decay {0, 5e-5, 5e-4, 5e-3}, heads {1, 4, 8}, as far as the method
-has them. A finished cell is appended to OUT/tune.jsonl at once: started again, the same
-command goes on with the cells that are missing.
+has them. A few cells at a time are trained, as runs of one program, and appended to
+OUT/tune.jsonl at once: started again, the same command goes on with the cells that are
+missing.
 """
 
 import itertools
@@ -41,6 +42,7 @@ OWN: app.Definitions = {
     ),
 }
 FILE = "tune.jsonl"
+BATCH = 4  # cells that are trained together, and recorded together
 SHOWN = 5  # cells of the table, best validation first
 NOTE = (
     "Percent, mean ± standard deviation over {runs} runs, in parentheses the paper's "
@@ -112,22 +114,43 @@ def train_cells(
     total: int,
     seeds: tuple[Sequence[int], Sequence[int]],
 ) -> None:
-    """Trains cells one after the other and appends each when it is finished."""
+    """Trains a few cells at a time and appends them when they are finished."""
     if not cells:
         return
     dataset = datasets.load(FLAGS.dataset, FLAGS.data_dir)
     began = time.monotonic()
-    for number, cell in enumerate(cells):
-        done = total - len(cells) + number
-        title = f"{FLAGS.method} on {FLAGS.dataset}, cell {done + 1}/{total}"
-        if number:
-            left = (time.monotonic() - began) / number * (len(cells) - number)
+    trained = 0
+    for batch in batches(cells):
+        first = total - len(cells) + trained + 1
+        title = f"{FLAGS.method} on {FLAGS.dataset}, cells {first} to "
+        title += f"{first + len(batch) - 1} of {total}"
+        if trained:
+            left = (time.monotonic() - began) / trained * (len(cells) - trained)
             title += f", about {left / 60:.0f} min left"
         with progress.Line(title) as line:
             outcome = runs.run(
-                dataset, FLAGS.method, cell, *seeds, path=FLAGS.path, progress=line
+                dataset,
+                FLAGS.method,
+                batch[0],
+                *seeds,
+                hypers=[recipes.floats(cell) for cell in batch],
+                path=FLAGS.path,
+                progress=line,
             )
         results.append(log, *runs.records(outcome))
+        trained += len(batch)
+
+
+def batches(cells: Sequence[recipes.Recipe]) -> list[Sequence[recipes.Recipe]]:
+    """At most BATCH cells each, which differ in floats only: runs of one program."""
+    found = []
+    for cell in cells:
+        whole = {n: v for n, v in cell.items() if n not in recipes.floats(cell)}
+        last = found[-1] if found else []
+        if not last or len(last) == BATCH or last[0] != last[0] | whole:
+            found.append(last := [])
+        last.append(cell)
+    return found
 
 
 def best(

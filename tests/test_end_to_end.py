@@ -61,6 +61,17 @@ def test_the_papers_grid_has_48_cells_for_attention_and_16_without():
         assert len(tune.grid_cells(recipe, tune.parse_grid([], recipe))) == count
 
 
+def test_cells_of_a_batch_differ_in_floats_only():
+    recipe = recipes.recipe("cora", "gat")
+    grid = {"heads": (1, 4), "lr": (0.01, 0.02, 0.03), "dropout": (0.0, 0.5)}
+    cells = tune.grid_cells(recipe, grid)
+    found = tune.batches(cells)
+    assert [cell for batch in found for cell in batch] == cells
+    assert [len(batch) for batch in found] == [4, 2, 4, 2]
+    assert [batch[0]["heads"] for batch in found] == [1, 1, 4, 4]
+    assert all(cell["heads"] == batch[0]["heads"] for batch in found for cell in batch)
+
+
 def test_dropout_of_a_grid_is_that_of_the_input_too():
     recipe = recipes.recipe("cora", "gat")
     cells = tune.grid_cells(recipe, {"dropout": (0.0, 0.3)})
