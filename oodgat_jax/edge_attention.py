@@ -19,7 +19,7 @@ from oodgat_jax import attention, graphs, sparse
 from oodgat_jax.types import Array
 
 SLOPE = 0.2  # of leaky_relu
-BLOCK = 1 << 20  # numbers in a block, edges x heads x width; fastest on a CPU
+BLOCK = 1 << 18  # numbers in a block, edges x heads x width; fastest on a CPU
 
 
 def attend(
@@ -51,13 +51,12 @@ def pair_logits(graph: jraph.GraphsTuple, query: Array, h: Array) -> Array:
 
     h is by position of the senders, among which a piece's own nodes come first.
     """
-    flat = h.reshape(h.shape[0], -1)
+    flat, weights = h.reshape(h.shape[0], -1), _by_head(query)
 
     def block(edges):
         receivers, senders = edges
         u = flat[receivers] + flat[senders]
-        weighted = jnp.where(u > 0, u, SLOPE * u) * query.reshape(-1)
-        return weighted.reshape(-1, *query.shape).sum(-1)
+        return jnp.where(u > 0, u, SLOPE * u) @ weights
 
     return _map_blocks(block, (graph.receivers, graph.senders), flat.shape[1])
 
@@ -104,11 +103,11 @@ def _sum_forward(graph, weights, h):
 def _sum_backward(residuals, gradient):
     graph, weights, h = residuals
     flat, g = (x.reshape(x.shape[0], -1) for x in (h, gradient))
+    ones = _by_head(jnp.ones(h.shape[1:], h.dtype))
 
     def block(edges):
         receivers, senders = edges
-        product = g[receivers] * flat[senders]
-        return product.reshape(-1, *h.shape[1:]).sum(-1)
+        return (g[receivers] * flat[senders]) @ ones
 
     edges = (graph.receivers, graph.senders)
     d_weights = _map_blocks(block, edges, flat.shape[1])
@@ -122,6 +121,15 @@ def _sum_backward(residuals, gradient):
 
 
 weighted_sum.defvjp(_sum_forward, _sum_backward)
+
+
+def _by_head(weights):
+    """Weights [H, D] -> [H * D, H]: a product with it sums the D numbers of each head.
+
+    Several times faster than a sum over the last axis.
+    """
+    heads = jnp.eye(weights.shape[0], dtype=weights.dtype)
+    return (weights[:, :, None] * heads[:, None]).reshape(-1, weights.shape[0])
 
 
 def _per_head(product, pattern, values, x):

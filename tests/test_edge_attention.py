@@ -64,7 +64,7 @@ def test_batched(path):
 
     one_by_one = jax.jit(lambda batch: jax.lax.map(gradient, batch))(batch)
     at_once = jax.jit(jax.vmap(gradient))(batch)
-    np.testing.assert_allclose(at_once, one_by_one, atol=2e-6)
+    np.testing.assert_allclose(at_once, one_by_one, rtol=2e-6, atol=2e-6)
 
 
 @pytest.mark.parametrize("path", ["sparse", "segment"])
