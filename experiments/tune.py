@@ -7,9 +7,9 @@ Every cell of the grid is trained on all splits and seeds; the one with the best
 validation score (accuracy + AUROC) is chosen, and test figures are looked at after
 that. The default grid is the paper's: lr {0.01, 0.1}, dropout {0, 0.5} (input and
 hidden layer), weight_decay {0, 5e-5, 5e-4, 5e-3}, heads {1, 4, 8}, as far as the method
-has them. A few cells at a time are trained, as runs of one program, and appended to
-OUT/tune.jsonl at once: started again, the same command goes on with the cells that are
-missing.
+has them. As many cells as take about a minute are trained at a time, as runs of one
+program, and appended to OUT/tune.jsonl at once: started again, the same command goes on
+with the cells that are missing.
 """
 
 import itertools
@@ -42,7 +42,7 @@ OWN: app.Definitions = {
     ),
 }
 FILE = "tune.jsonl"
-BATCH = 4  # cells that are trained together, and recorded together
+BATCH_SECONDS = 60  # about as long as cells are trained before they are recorded
 SHOWN = 5  # cells of the table, best validation first
 NOTE = (
     "Percent, mean ± standard deviation over {runs} runs, in parentheses the paper's "
@@ -114,13 +114,18 @@ def train_cells(
     total: int,
     seeds: tuple[Sequence[int], Sequence[int]],
 ) -> None:
-    """Trains a few cells at a time and appends them when they are finished."""
+    """Trains a batch of cells at a time and appends it when it is finished.
+
+    Batches grow until one takes about BATCH_SECONDS, so that small graphs are trained
+    many runs at a time and little is lost of large ones when training is interrupted.
+    """
     if not cells:
         return
     dataset = datasets.load(FLAGS.dataset, FLAGS.data_dir)
     began = time.monotonic()
-    trained = 0
-    for batch in batches(cells):
+    trained, size = 0, 1
+    while trained < len(cells):
+        batch = first_batch(cells[trained:], size)
         first = total - len(cells) + trained + 1
         title = f"{FLAGS.method} on {FLAGS.dataset}, cells {first} to "
         title += f"{first + len(batch) - 1} of {total}"
@@ -139,18 +144,14 @@ def train_cells(
             )
         results.append(log, *runs.records(outcome))
         trained += len(batch)
+        size = 2 * size if outcome.seconds < BATCH_SECONDS / 2 else size
 
 
-def batches(cells: Sequence[recipes.Recipe]) -> list[Sequence[recipes.Recipe]]:
-    """At most BATCH cells each, which differ in floats only: runs of one program."""
-    found = []
-    for cell in cells:
-        whole = {n: v for n, v in cell.items() if n not in recipes.floats(cell)}
-        last = found[-1] if found else []
-        if not last or len(last) == BATCH or last[0] != last[0] | whole:
-            found.append(last := [])
-        last.append(cell)
-    return found
+def first_batch(cells: Sequence[recipes.Recipe], size: int) -> Sequence[recipes.Recipe]:
+    """The first cells, at most `size`, that differ in floats only: one program's."""
+    whole = {n: v for n, v in cells[0].items() if isinstance(v, int)}
+    same = itertools.takewhile(lambda cell: cell == cell | whole, cells[:size])
+    return list(same)
 
 
 def best(

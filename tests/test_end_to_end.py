@@ -65,11 +65,10 @@ def test_cells_of_a_batch_differ_in_floats_only():
     recipe = recipes.recipe("cora", "gat")
     grid = {"heads": (1, 4), "lr": (0.01, 0.02, 0.03), "dropout": (0.0, 0.5)}
     cells = tune.grid_cells(recipe, grid)
-    found = tune.batches(cells)
-    assert [cell for batch in found for cell in batch] == cells
-    assert [len(batch) for batch in found] == [4, 2, 4, 2]
-    assert [batch[0]["heads"] for batch in found] == [1, 1, 4, 4]
-    assert all(cell["heads"] == batch[0]["heads"] for batch in found for cell in batch)
+    assert tune.first_batch(cells, 4) == cells[:4]
+    assert tune.first_batch(cells, 100) == cells[:6]
+    assert tune.first_batch(cells[5:], 2) == cells[5:6]
+    assert {cell["heads"] for cell in cells[:6]} == {1}
 
 
 def test_dropout_of_a_grid_is_that_of_the_input_too():
