@@ -124,20 +124,36 @@ def _body(
     return texts
 
 
-def _pad(rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Columns of equal width: the first to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+def _pad(table: Table, rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Columns of equal width: the first and those of text to the left."""
+    left = _left(table)
+    columns = []
+    for column, is_left in zip(zip(*rows, strict=True), left, strict=True):
+        width = max(map(len, column))
+        columns.append([t.ljust(width) if is_left else t.rjust(width) for t in column])
+    return [list(row) for row in zip(*columns, strict=True)]
 
-    def pad(row: Sequence[str]) -> list[str]:
-        right = (t.rjust(w) for t, w in zip(row[1:], widths[1:], strict=True))
-        return [row[0].ljust(widths[0]), *right]
 
-    return [pad(row) for row in rows]
+def _left(table: Table) -> list[bool]:
+    """Per column whether it stands to the left: the first, and those of text."""
+    return [number == 0 or bool(c) for number, c in enumerate(_classes(table))]
+
+
+def _classes(table: Table) -> list[str]:
+    """Per column what it holds: `text`, `text long`, or numbers, which are no class."""
+    columns = zip(table.header, *_cells(table), strict=True)
+    return [_class([cell.text for cell in cells]) for _, *cells in columns]
+
+
+def _class(texts: Sequence[str]) -> str:
+    if max(map(len, texts), default=0) > LONG:
+        return "text long"
+    return "" if any(map(_NUMBER.match, texts)) else "text"
 
 
 def as_text(table: Table) -> str:
     """Aligned columns for a terminal; `*` marks the best."""
-    rows = _pad([table.header, *_body(table, str, "*{}".format)])
+    rows = _pad(table, [table.header, *_body(table, str, "*{}".format)])
     lines = ["  ".join(row).rstrip() for row in rows]
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]]) + "\n"
 
@@ -149,8 +165,11 @@ def as_markdown(table: Table) -> str:
         return text.replace("|", r"\|")
 
     header = [escape(text) for text in table.header]
-    rows = _pad([header, *_body(table, escape, "**{}**".format)])
-    rule = ["-" * len(rows[0][0]), *("-" * (len(t) - 1) + ":" for t in rows[0][1:])]
+    rows = _pad(table, [header, *_body(table, escape, "**{}**".format)])
+    rule = [
+        "-" * len(text) if is_left else "-" * (len(text) - 1) + ":"
+        for text, is_left in zip(rows[0], _left(table), strict=True)
+    ]
     return "".join(f"| {' | '.join(row)} |\n" for row in [rows[0], rule, *rows[1:]])
 
 
@@ -162,8 +181,8 @@ def as_latex(table: Table) -> str:
 
     header = [escape(text) for text in table.header]
     body = _body(table, escape, r"\textbf{{{}}}".format)
-    lines = [f"{' & '.join(row)} \\\\" for row in _pad([header, *body])]
-    columns = "l" + "r" * (len(table.header) - 1)
+    lines = [f"{' & '.join(row)} \\\\" for row in _pad(table, [header, *body])]
+    columns = "".join("l" if is_left else "r" for is_left in _left(table))
     return "\n".join(
         [
             f"\\begin{{tabular}}{{{columns}}}",
@@ -185,7 +204,7 @@ def as_html(table: Table) -> str:
     What stands beside a result is of class `beside`, to be as wide in all rows.
     """
     body = _set_beside(table, _body(table, html.escape, "<strong>{}</strong>".format))
-    names = _html_classes(table)
+    names = [f' class="{name}"' if name else "" for name in _classes(table)]
     groups = [list(rows) for _, rows in itertools.groupby(body, lambda row: row[0])]
     if len(groups) == len(body):
         groups = [body]
@@ -195,18 +214,6 @@ def as_html(table: Table) -> str:
         for rows in groups
     ]
     return f"<table>\n<thead>\n{head}</thead>\n{''.join(parts)}</table>\n"
-
-
-def _html_classes(table: Table) -> list[str]:
-    """Per column what it holds, as an attribute: text, long text, or numbers."""
-    columns = zip(table.header, *_cells(table), strict=True)
-    return [_html_class([cell.text for cell in cells]) for _, *cells in columns]
-
-
-def _html_class(texts: Sequence[str]) -> str:
-    if max(map(len, texts), default=0) > LONG:
-        return ' class="text long"'
-    return "" if any(map(_NUMBER.match, texts)) else ' class="text"'
 
 
 def _html_row(row: Sequence[str], names: Sequence[str], scope: str) -> str:
