@@ -19,7 +19,7 @@ from oodgat_jax import attention, graphs, sparse
 from oodgat_jax.types import Array
 
 SLOPE = 0.2  # of leaky_relu
-BLOCK = 1 << 18  # numbers in a block, edges x heads x width; fastest on a CPU
+BLOCK = 1 << 20  # numbers in a block, edges x heads x width; fastest on a CPU
 
 
 def attend(
@@ -126,7 +126,7 @@ weighted_sum.defvjp(_sum_forward, _sum_backward)
 def _by_head(weights):
     """Weights [H, D] -> [H * D, H]: a product with it sums the D numbers of each head.
 
-    Several times faster than a sum over the last axis.
+    It takes about two thirds of the time of a sum over the last axis.
     """
     heads = jnp.eye(weights.shape[0], dtype=weights.dtype)
     return (weights[:, :, None] * heads[:, None]).reshape(-1, weights.shape[0])
