@@ -8,7 +8,7 @@
 
 Every measurement is a process of its own, so that its memory and its compile time are
 its own. "ms" is the time of a step divided by the runs that go at the same time, taken
-while all devices are busy, validation included. Variants:
+while all devices are busy with runs under way, validation included. Variants:
 
   sparse     products in the CSR kernel, runs on one device per core
   segment    segment operations, runs on one device per core
@@ -100,6 +100,7 @@ OWN: app.Definitions = {
 
 EDGES_PER_NODE = 20
 PEER_TIMEOUT = 3600
+LEAST_CHECKS = 6
 NO_PATIENCE = 1_000_000  # no run stops before the last step
 
 
@@ -248,15 +249,18 @@ class Watch:
     def ms_per_step(self) -> float:
         """Of all runs together, while every device was busy.
 
-        The first call, which starts the runs, is left out if there are others.
+        Calls that start runs are left out if there are others: a run of a thousand
+        steps is started once.
         """
-        calls = list(itertools.pairwise(self._seen))
-        busy = [
-            (after[0] - before[0], after[1].steps - before[1].steps)
-            for before, after in calls[1:] or calls
-            if before[1].total - before[1].finished >= self._together
-        ]
-        spent, steps = np.sum(busy, axis=0)
+        finished = [-1, *(progress.finished for _, progress in self._seen)]
+        busy, under_way = [], []
+        for call, (before, after) in enumerate(itertools.pairwise(self._seen)):
+            if before[1].total - before[1].finished < self._together:
+                break
+            busy.append((after[0] - before[0], after[1].steps - before[1].steps))
+            if finished[call] == finished[call + 1]:
+                under_way.append(busy[-1])
+        spent, steps = np.sum(under_way or busy, axis=0)
         return 1e3 * spent / steps
 
 
@@ -348,8 +352,11 @@ def _prepare(
 
 
 def _steps(seconds: float, eleven_steps: float) -> int:
-    """A number of steps, one more than a multiple of ten, that takes about as long."""
-    return 1 + 10 * int(np.clip(seconds / eleven_steps, 1, 100))
+    """A number of steps, one more than a multiple of ten, that takes about as long.
+
+    There are calls enough in the least of them that start no run.
+    """
+    return 1 + 10 * int(np.clip(seconds / eleven_steps, LEAST_CHECKS, 100))
 
 
 def _append(path, record: dict) -> None:

@@ -88,6 +88,15 @@ def test_watch_leaves_out_the_start_and_idle_devices(monkeypatch):
     assert watch.ms_per_step() == pytest.approx(1e3 * 3.0 / 60)
 
 
+def test_watch_leaves_out_calls_that_start_the_next_runs(monkeypatch):
+    clock = iter([0.0, 10.0, 11.0, 21.0, 23.0])
+    monkeypatch.setattr(benchmark.time, "perf_counter", lambda: next(clock))
+    watch = benchmark.Watch(together=2, total=4)
+    for steps, finished in ((20, 0), (40, 2), (60, 2), (80, 4)):
+        watch(train.Progress(steps, finished, 0, 4, 1.0))
+    assert watch.ms_per_step() == pytest.approx(1e3 * 3.0 / 40)
+
+
 def test_watch_takes_the_only_call_there_is(monkeypatch):
     clock = iter([0.0, 2.0])
     monkeypatch.setattr(benchmark.time, "perf_counter", lambda: next(clock))
