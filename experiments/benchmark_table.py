@@ -11,7 +11,7 @@ NOTE = (
     "(`experiments.benchmark`, variant sparse). The authors' PyTorch code takes its "
     "runs one at a time; its figures were taken on another machine of two cores."
 )
-
+GENERATED = " Generated graphs were measured with {runs} runs."
 
 HEADER = (
     "Graph",
@@ -31,10 +31,12 @@ def draw(records: Sequence[dict]) -> tables.Table:
 
 def note(records: Sequence[dict]) -> str:
     """What the table's figures are."""
-    real = [r for r in _chosen(records) if not _generated(r)] or _chosen(records)
-    return NOTE.format(
-        runs=max(r["runs"] for r in real), cores=max(r["devices"] for r in real)
-    )
+    chosen = _chosen(records)
+    real = [r for r in chosen if not _generated(r)] or chosen
+    runs, cores = (max(r[name] for r in real) for name in ("runs", "devices"))
+    others = {r["runs"] for r in chosen} - {runs}
+    text = NOTE.format(runs=runs, cores=cores)
+    return text + GENERATED.format(runs=min(others)) if others else text
 
 
 def markdown(records: Sequence[dict]) -> str:
