@@ -11,8 +11,9 @@ are chosen by the same validation score in all rows. Writes to the folder --out:
   ablation.jsonl              one line appended per (terms, detector)
   ablation.md, .tex           the table
 
-What is recorded there, or as a row of the main table in `end_to_end.jsonl` beside it,
-is not trained again. Amazon-Computers takes about an hour on two cores.
+What is recorded there, or as a row of the main table in `end_to_end.jsonl` beside it
+(with these seeds or more), is not trained again. Amazon-Computers takes about an hour
+and a half on two cores, half an hour with --seeds=1.
 """
 
 from collections.abc import Sequence

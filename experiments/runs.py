@@ -26,6 +26,8 @@ from oodgat_jax.types import Dataset, InputError, Large, Split
 
 FIRST_SPLIT = 123  # the authors' first split seed; 1, 2, 3, ... follow
 
+_PER_RUN = ("split_seeds", "model_seeds", "steps_run", "best_step", "validation")
+
 _evaluate = jax.jit(jax.vmap(metrics.evaluate))
 
 
@@ -179,6 +181,29 @@ def kept(record: results.Record) -> dict[str, list[float]]:
     return {
         name: [value for run, value in enumerate(values) if run not in failed]
         for name, values in record["metrics"].items()
+    }
+
+
+def with_seeds(record: results.Record, model_seeds: Sequence[int]) -> results.Record:
+    """The same record with its runs of these model seeds only, on all of its splits."""
+    places = [i for i, seed in enumerate(record["model_seeds"]) if seed in model_seeds]
+
+    def cut(values: Sequence[Any]) -> list[Any]:
+        return [values[place] for place in places]
+
+    metrics = {name: cut(values) for name, values in record["metrics"].items()}
+    failed = [
+        entry | {"run": places.index(entry["run"])}
+        for entry in record["failed_runs"]
+        if entry["run"] in places
+    ]
+    share = len(places) / max(1, len(record["model_seeds"]))
+    return {
+        **record,
+        **{name: cut(record[name]) for name in _PER_RUN},
+        "metrics": metrics,
+        "failed_runs": failed,
+        "seconds": round(share * record["seconds"], 3),
     }
 
 

@@ -11,9 +11,9 @@ Every value of a curve is a run of the same compiled program, with all splits an
   sensitivity.md, .tex                   the numbers
   sensitivity-DATASET-METHOD.pdf, .png   the curves
 
-What is recorded there, or as a row of the main table in `end_to_end.jsonl` beside it,
-is not trained again. Amazon-Computers takes about three hours on two cores, one with
---seeds=1.
+What is recorded there, or as a row of the main table in `end_to_end.jsonl` beside it
+(with these seeds or more), is not trained again. Amazon-Computers takes about five
+hours on two cores, an hour and a half with --seeds=1.
 """
 
 from collections.abc import Mapping, Sequence

@@ -55,9 +55,9 @@ def train(
 ) -> None:
     """Trains what the log lacks, one after the other, and appends it there.
 
-    Of an unchanged graph, what the main table's records in the same folder have is
-    taken from them, unless `further` is given: more keys, from an outcome and the name
-    of a detector.
+    Of an unchanged graph, what the main table's records in the same folder have, with
+    these seeds or more, is taken from them, unless `further` is given: more keys, from
+    an outcome and the name of a detector.
     """
     for training in trainings:
         if training.unchanged and further is None:
@@ -152,10 +152,11 @@ def _missing(
 
 
 def _borrow(log: pathlib.Path, training: Training) -> None:
-    """Takes over what the main table has of the missing settings."""
+    """Takes over what the main table has, maybe with more seeds, of what is missing."""
     definition = training.definition or METHODS[training.method]
     terms = {"terms": list(definition.terms)}
-    there = _read(log.parent / end_to_end_table.FILE)
+    main_table = _read(log.parent / end_to_end_table.FILE)
+    there = [runs.with_seeds(record, _seeds()[1]) for record in main_table]
     for hyper in _missing(_read(log), training):
         found = _found(there, training, hyper, terms)
         results.append(log, *(record | training.keys for record in found))

@@ -54,6 +54,22 @@ def test_the_whole_graph_is_taken_from_the_main_table(folder, ending, tmp_path):
     assert taken == whole | {"removed_inter_edges": 0.0}
 
 
+def test_the_main_table_may_have_more_seeds(folder, ending, tmp_path):
+    assert ending[0] == 0, ending[2]
+    whole, *others = results.read(folder / edge_removal.FILE)
+    per_run = {name: [123, *whole[name]] for name in ("split_seeds", "best_step")}
+    per_run |= {name: [2, *whole[name]] for name in ("model_seeds", "validation")}
+    per_run["steps_run"] = [11, *whole["steps_run"]]
+    more = {name: [0.0, *values] for name, values in whole["metrics"].items()}
+    results.append(tmp_path / "end_to_end.jsonl", whole | per_run | {"metrics": more})
+    results.append(tmp_path / edge_removal.FILE, *others)
+    code, _, err = call("edge_removal", *TINY, f"--out={tmp_path}", cache=folder)
+    assert (code, err.count("is recorded already.")) == (0, 3)
+    taken = results.read(tmp_path / edge_removal.FILE)[-1]
+    for name in ("metrics", "model_seeds", "validation"):
+        assert taken[name] == whole[name]
+
+
 def test_drawn_again_without_training(folder, ending, tmp_path):
     shutil.copy(folder / edge_removal.FILE, tmp_path)
     arguments = ["--from_records", f"--out={tmp_path}"]

@@ -74,6 +74,18 @@ def test_records_can_be_written(outcome, tmp_path):
     assert first["split_digest"] == third["split_digest"]
 
 
+def test_a_record_with_fewer_seeds_is_that_of_a_training_with_fewer(digits, outcome):
+    alone = train(digits, (123, 1), (5,), HYPERS)
+    for longer, shorter in zip(*map(runs.records, (outcome, alone)), strict=True):
+        cut = runs.with_seeds(longer, (5,))
+        assert cut["seconds"] == pytest.approx(longer["seconds"] / 2, abs=1e-3)
+        assert cut["failed_runs"] == shorter["failed_runs"]
+        for name, values in shorter["metrics"].items():
+            np.testing.assert_array_equal(cut["metrics"][name], values)
+        for name in ("split_seeds", "model_seeds", "best_step", "split_digest"):
+            np.testing.assert_array_equal(cut[name], shorter[name])
+
+
 @pytest.mark.parametrize("hypers", [(), ({"hidden": 8.0},), ({"unheard": 1.0},)])
 def test_impossible_settings_are_refused(digits, hypers):
     with pytest.raises(InputError):
