@@ -94,6 +94,7 @@ def test_ablation():
     )
     assert verdict("cross-entropy alone", rows) == ["holds", "cora ce 50.0"]
     assert verdict("consistency is what", rows)[0] == "holds"
+    assert verdict("entropy and discrepancy stay", rows)[0] == "holds"
     assert verdict("entropy improves", rows)[0] == "holds"
     assert verdict("discrepancy improves", rows)[0] == "does not hold"
     assert verdict("all three together", rows)[0] == "is not measured"
@@ -101,13 +102,31 @@ def test_ablation():
     assert verdict("all three together", whole)[0] == "holds"
 
 
-def test_sensitivity():
-    base = {"consistency": 2.0}
-    points = [
-        record("cora", "ATT", (a, a), hyperparameters={"consistency": w}, base=base)
-        for w, a in ((0.0, 0.5), (2.0, 0.9))
+def curve(name, used, points):
+    return [
+        record("cora", "ATT", (a, a), hyperparameters={name: w}, base={name: used})
+        for w, a in points.items()
     ]
-    assert verdict("detection fails", points) == ["holds", "cora 90.0 / 50.0"]
+
+
+def test_sensitivity():
+    points = curve("consistency", 2.0, {0.0: 0.5, 2.0: 0.9, 4.0: 0.8})
+    wanted = ["holds", "cora 0 50.0, 2 90.0, 4 80.0"]
+    assert verdict("a consistency weight of 0", points) == wanted
+    points = curve("entropy", 0.1, {0.0: 0.5, 0.1: 0.4})
+    assert verdict("the entropy term", points) == [
+        "does not hold",
+        "cora 0 50.0, 0.1 40.0",
+    ]
+    assert verdict("a threshold", points)[0] == "is not measured"
+    alone = curve("threshold", 0.0, {0.0: 0.5})
+    assert verdict("a threshold", alone)[0] == "is not measured"
+
+
+def test_consistency_must_bring_more_than_the_others_together():
+    rows = ablated(ce=0.5, ce_con=0.9, ce_ent=0.7, ce_dis=0.71)
+    assert verdict("consistency is what", rows)[0] == "does not hold"
+    assert verdict("entropy and discrepancy stay", rows)[0] == "does not hold"
 
 
 def test_detectors_and_gkde():
