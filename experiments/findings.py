@@ -34,7 +34,9 @@ CHANCE = 0.65  # an AUROC below this is called near chance
 NOTE = (
     "A finding holds on a data set if the means over its runs say so; figures are "
     "percent, the side that the paper claims to be ahead first. Where several methods "
-    "or scores are on a side, the one with the best mean on test nodes stands for it."
+    "or scores are on a side, the one with the best mean on test nodes stands for it. "
+    "An AUROC below 65 is called near chance. Of a curve, the figures at 0, at the "
+    "main table's value and at the largest are given."
 )
 
 Records = Sequence[results.Record]
