@@ -100,7 +100,7 @@ OWN: app.Definitions = {
 
 EDGES_PER_NODE = 20
 PEER_TIMEOUT = 3600
-LEAST_CHECKS = 6
+LEAST_CHECKS = 6  # so that most calls of a run do not start it
 NO_PATIENCE = 1_000_000  # no run stops before the last step
 
 
@@ -252,14 +252,14 @@ class Watch:
         Calls that start runs are left out if there are others: a run of a thousand
         steps is started once.
         """
-        finished = [-1, *(progress.finished for _, progress in self._seen)]
-        busy, under_way = [], []
-        for call, (before, after) in enumerate(itertools.pairwise(self._seen)):
-            if before[1].total - before[1].finished < self._together:
+        busy, under_way, finished_before = [], [], None
+        for (began, before), (ended, after) in itertools.pairwise(self._seen):
+            if before.total - before.finished < self._together:
                 break
-            busy.append((after[0] - before[0], after[1].steps - before[1].steps))
-            if finished[call] == finished[call + 1]:
+            busy.append((ended - began, after.steps - before.steps))
+            if before.finished == finished_before:
                 under_way.append(busy[-1])
+            finished_before = before.finished
         spent, steps = np.sum(under_way or busy, axis=0)
         return 1e3 * spent / steps
 
@@ -352,10 +352,7 @@ def _prepare(
 
 
 def _steps(seconds: float, eleven_steps: float) -> int:
-    """A number of steps, one more than a multiple of ten, that takes about as long.
-
-    There are calls enough in the least of them that start no run.
-    """
+    """A number of steps, one more than a multiple of ten, that takes about as long."""
     return 1 + 10 * int(np.clip(seconds / eleven_steps, LEAST_CHECKS, 100))
 
 

@@ -34,8 +34,8 @@ def note(records: Sequence[dict]) -> str:
     chosen = _chosen(records)
     real = [r for r in chosen if not _generated(r)] or chosen
     runs, cores = (max(r[name] for r in real) for name in ("runs", "devices"))
-    others = {r["runs"] for r in chosen} - {runs}
     text = NOTE.format(runs=runs, cores=cores)
+    others = {r["runs"] for r in filter(_generated, chosen)} - {runs}
     return text + GENERATED.format(runs=min(others)) if others else text
 
 

@@ -26,7 +26,7 @@ from oodgat_jax.types import Dataset, InputError, Large, Split
 
 FIRST_SPLIT = 123  # the authors' first split seed; 1, 2, 3, ... follow
 
-_PER_RUN = ("split_seeds", "model_seeds", "steps_run", "best_step", "validation")
+_PER_RUN = (*results.PER_RUN, "best_step", "validation")  # the last two may lack
 
 _evaluate = jax.jit(jax.vmap(metrics.evaluate))
 
@@ -194,13 +194,13 @@ def with_seeds(record: results.Record, model_seeds: Sequence[int]) -> results.Re
     metrics = {name: cut(values) for name, values in record["metrics"].items()}
     failed = [
         entry | {"run": places.index(entry["run"])}
-        for entry in record["failed_runs"]
+        for entry in record.get("failed_runs", ())
         if entry["run"] in places
     ]
-    share = len(places) / max(1, len(record["model_seeds"]))
+    share = len(places) / len(record["model_seeds"])
     return {
         **record,
-        **{name: cut(record[name]) for name in _PER_RUN},
+        **{name: cut(record[name]) for name in _PER_RUN if name in record},
         "metrics": metrics,
         "failed_runs": failed,
         "seconds": round(share * record["seconds"], 3),

@@ -78,28 +78,24 @@ def test_flops_of_a_step():
     assert flops == features + between + 4 * 2 * edges * 2 * (8 + 4)
 
 
-def test_watch_leaves_out_the_start_and_idle_devices(monkeypatch):
-    clock = iter([0.0, 100.0, 101.0, 103.0, 150.0])
+@pytest.mark.parametrize(
+    ("total", "times", "seen", "ms"),
+    [
+        # 100 s were the start, and from 103 s on one run was alone.
+        (3, [0, 100, 101, 103, 150], [(20, 0), (40, 0), (80, 2), (120, 3)], 3e3 / 60),
+        # The second pair of runs starts in the third call.
+        (4, [0, 10, 11, 21, 23], [(20, 0), (40, 2), (60, 2), (80, 4)], 3e3 / 40),
+        # There is but one call.
+        (2, [0, 2], [(40, 2)], 50),
+    ],
+    ids=["idle devices", "starts", "one call"],
+)
+def test_watch_counts_calls_whose_runs_are_all_under_way(
+    total, times, seen, ms, monkeypatch
+):
+    clock = iter(times)
     monkeypatch.setattr(benchmark.time, "perf_counter", lambda: next(clock))
-    watch = benchmark.Watch(together=2, total=3)
-    for steps, finished in ((20, 0), (40, 0), (80, 2), (120, 3)):
-        watch(train.Progress(steps, finished, 0, 3, 1.0))
-    # 100 s were the start, and from 103 s on one run was alone.
-    assert watch.ms_per_step() == pytest.approx(1e3 * 3.0 / 60)
-
-
-def test_watch_leaves_out_calls_that_start_the_next_runs(monkeypatch):
-    clock = iter([0.0, 10.0, 11.0, 21.0, 23.0])
-    monkeypatch.setattr(benchmark.time, "perf_counter", lambda: next(clock))
-    watch = benchmark.Watch(together=2, total=4)
-    for steps, finished in ((20, 0), (40, 2), (60, 2), (80, 4)):
-        watch(train.Progress(steps, finished, 0, 4, 1.0))
-    assert watch.ms_per_step() == pytest.approx(1e3 * 3.0 / 40)
-
-
-def test_watch_takes_the_only_call_there_is(monkeypatch):
-    clock = iter([0.0, 2.0])
-    monkeypatch.setattr(benchmark.time, "perf_counter", lambda: next(clock))
-    watch = benchmark.Watch(together=2, total=2)
-    watch(train.Progress(40, 2, 0, 2, 1.0))
-    assert watch.ms_per_step() == pytest.approx(50.0)
+    watch = benchmark.Watch(together=2, total=total)
+    for steps, finished in seen:
+        watch(train.Progress(steps, finished, 0, total, 1.0))
+    assert watch.ms_per_step() == pytest.approx(ms)

@@ -86,6 +86,12 @@ def test_a_record_with_fewer_seeds_is_that_of_a_training_with_fewer(digits, outc
             np.testing.assert_array_equal(cut[name], shorter[name])
 
 
+def test_a_record_of_the_least_keys_is_cut_too(outcome):
+    optional = {"best_step", "validation", "failed_runs"}
+    least = {k: v for k, v in runs.records(outcome)[0].items() if k not in optional}
+    assert len(runs.with_seeds(least, (0,))["metrics"]["auroc"]) == 2
+
+
 @pytest.mark.parametrize("hypers", [(), ({"hidden": 8.0},), ({"unheard": 1.0},)])
 def test_impossible_settings_are_refused(digits, hypers):
     with pytest.raises(InputError):
