@@ -185,18 +185,14 @@ def advance(
 ) -> State:
     """Takes a run through up to `checks` validations, or until it is done."""
 
-    def steps_between(state: State) -> State:
-        def body(_, state):
-            return train_step(task, graph, run, state)[0]
-
-        return jax.lax.fori_loop(0, schedule.check_every - 1, body, state)
+    def step(_, carry):
+        return train_step(task, graph, run, carry[0])
 
     def body(carry):
         state, count = carry
-        # Steps 2 to 10 come before step 11 and its check, so that no step is taken
-        # after the last check.
-        state = jax.lax.cond(state.step > 0, steps_between, lambda s: s, state)
-        state, loss = train_step(task, graph, run, state)
+        # The first check is after step 1, so that no step comes after the last check.
+        steps = jnp.where(state.step > 0, schedule.check_every, 1)
+        state, loss = jax.lax.fori_loop(0, steps, step, (state, jnp.array(jnp.nan)))
         return check(task, schedule, graph, run, state, loss), count + 1
 
     def going(carry):
