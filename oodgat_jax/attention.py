@@ -169,20 +169,20 @@ def _sparse_backward(edge_logit, mirrored, residuals, g):
     pattern, h, dropout, signed, total, kept, out = residuals
     rows, columns = pattern.shape
     g = jnp.swapaxes(g, 0, 1) / total[..., None]  # [H, N, D]
-    g_out = jnp.sum(g * out, -1)  # [H, N]
+    g_out = _dot(g, out)
 
     mix = edge_logit.mix
-    towards = mix(total[..., None] * out, _products(pattern, kept, h))
+    towards = mix(total * g_out, _dot(g, _products(pattern, kept, h)))
     sloped = mix(jnp.abs(signed), signed)
-    dr = jnp.sum(g * towards, -1) - g_out * _sum_by(pattern.rows, sloped, rows)
+    dr = towards - g_out * _sum_by(pattern.rows, sloped, rows)
 
     if mirrored:
         kept = _dropped(_mirror(edge_logit, signed), pattern.by_column, dropout)
     else:
         kept = _take(kept, pattern.by_column)
     dh = _products_transposed(pattern, jnp.abs(kept), g)
-    back = mix(dh, _products_transposed(pattern, kept, g))
-    ds = jnp.sum(h * back, -1)
+    back = _dot(h, _products_transposed(pattern, kept, g))
+    ds = mix(_dot(h, dh), back)
     sloped *= _take(g_out, pattern.rows)
     ds -= _sum_by(pattern.columns, sloped, columns, is_sorted=False)
     return None, dr.T, edge_logit.sign * ds.T, jnp.swapaxes(dh, 0, 1), None
@@ -216,6 +216,11 @@ def _dropped(signed, edges, dropout):
     if dropout is None:
         return signed
     return signed * dropout.factors(edges, signed.shape[0])
+
+
+def _dot(x, y):
+    """[H, N, D] and [H, N, D] -> [H, N]; factors inside of the sum make it slow."""
+    return jnp.sum(x * y, -1)
 
 
 def _take(x, ids):
