@@ -1,9 +1,13 @@
 import os
 from pathlib import Path
 
+import jax
 import pytest
 
 from oodgat_jax import datasets
+
+# Binaries that tests start need not start themselves once more, for large pages.
+os.environ.setdefault("GLIBC_TUNABLES", "")
 
 # Files of few and long tests begin, so that no process is left alone with one.
 LONG = (
@@ -22,11 +26,29 @@ LONG = (
     "test_benchmark.py",
     "test_scale.py",
 )
+# Files whose numbers are those of the code as users have it compiled. Elsewhere
+# compiling is most of the time, and optimising most of that.
+OPTIMISED = (
+    "test_attention.py",
+    "test_edge_attention.py",
+    "test_losses.py",
+    "test_paths.py",
+    "test_reference.py",
+    "test_sparse.py",
+    "test_train.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files first; the order inside of a file stays."""
     items.sort(key=lambda item: item.path.name not in LONG)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiling(request: pytest.FixtureRequest) -> None:
+    """Compiles without optimising, but for the files named above."""
+    quick = request.path.name not in OPTIMISED
+    jax.config.update("jax_disable_most_optimizations", quick)
 
 
 @pytest.fixture(scope="session")

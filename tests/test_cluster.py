@@ -59,7 +59,7 @@ def only_records(out):
 
 def test_losses_of_two_processes_are_those_of_one_device():
     port = free_port()
-    script = ["spread_cases.py", "2", "training", "graph:4", "runs:2,graph:2"]
+    script = ["spread_cases.py", "2", "training", "graph:4"]
     processes = [
         start(script, cwd=TESTS, SPREAD_CASES=f"{port},{number}") for number in range(2)
     ]
