@@ -43,9 +43,9 @@ import jax.numpy as jnp
 import numpy as np
 from absl import flags
 
-from experiments import app, machine, results, scale, tables
+from experiments import app, large, machine, results, scale, tables
 from oodgat_jax import datasets, graphs, methods, recipes, splits, train
-from oodgat_jax.datasets import synthetic
+from oodgat_jax.sharding import parts
 from oodgat_jax.sparse import SparseFeatures
 from oodgat_jax.types import Dataset, InputError
 
@@ -330,8 +330,8 @@ def _in_process(job: Job) -> dict:
 def _dataset(job: Job) -> Dataset:
     if not job.dataset.isdigit():
         return datasets.load(job.dataset, job.data_dir)
-    nodes = int(job.dataset)
-    return synthetic.generate(nodes, EDGES_PER_NODE * nodes)
+    name = f"generated-{job.dataset}-{EDGES_PER_NODE * int(job.dataset)}"
+    return parts.in_memory(large.open_large(name, job.data_dir))
 
 
 def _prepare(

@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
+import synthetic
 from jax.sharding import PartitionSpec as P
 
 from oodgat_jax import graphs, methods, metrics, nodes, splits, train
 from oodgat_jax.checkpoints import Checkpoints
-from oodgat_jax.datasets import synthetic
 from oodgat_jax.detectors import DETECTORS, FACTORIES
 from oodgat_jax.sharding import mesh as meshes
 from oodgat_jax.sharding import scoring, spread

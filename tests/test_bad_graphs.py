@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+import synthetic
 
 from oodgat_jax import graphs
-from oodgat_jax.datasets import synthetic
 from oodgat_jax.estimator import OODGATClassifier
 from oodgat_jax.types import InputError
 

@@ -3,10 +3,10 @@ import subprocess
 import sys
 
 import pytest
+import synthetic
 
 from experiments import benchmark
 from oodgat_jax import graphs, train
-from oodgat_jax.datasets import synthetic
 from oodgat_jax.types import InputError
 
 

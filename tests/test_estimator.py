@@ -7,12 +7,12 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse
+import synthetic
 from sklearn import metrics as sklearn_metrics
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_checks
 
-from oodgat_jax.datasets import synthetic
 from oodgat_jax.estimator import OODGATClassifier, inputs, thresholds
 from oodgat_jax.types import InputError
 

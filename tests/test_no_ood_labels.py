@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
+import synthetic
 
 from experiments import no_ood_labels, no_ood_labels_table, results
 from oodgat_jax import recipes
-from oodgat_jax.datasets import synthetic
 from oodgat_jax.estimator.classifier import Answer
 from oodgat_jax.types import Split
 

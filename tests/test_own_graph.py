@@ -11,9 +11,9 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse
+import synthetic
 
 from experiments import node_files
-from oodgat_jax.datasets import synthetic
 from oodgat_jax.types import InputError
 
 QUICK = ("--set=max_steps=41", "--members=2")

@@ -3,11 +3,11 @@
 import jax
 import numpy as np
 import pytest
+import synthetic
 from test_benchmark import run_benchmark
 
 from experiments import scale, tables
 from oodgat_jax import graphs
-from oodgat_jax.datasets import synthetic
 
 
 def test_every_size_whole_and_on_every_number_of_devices():

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+import synthetic
 
 from oodgat_jax import splits
-from oodgat_jax.datasets import synthetic
 from oodgat_jax.types import InputError
 
 

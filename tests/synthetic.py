@@ -1,7 +1,6 @@
-"""Generated graphs with known and unknown classes, of any size.
+"""Generated graphs with known and unknown classes, for tests.
 
-For sizing and for tests: communities as classes, heavy-tailed degrees, features of
-chosen difficulty. Made from arrays of the size of the result, nothing larger.
+Communities as classes, heavy-tailed degrees, features of chosen difficulty.
 """
 
 import numpy as np
@@ -46,7 +45,7 @@ def generate(
     half = _edges(rng, labels, num_classes, num_edges // 2, homophily, tail)
     senders, receivers = np.concatenate([half, half[::-1]], axis=1)
     return Dataset(
-        name=f"generated-{num_nodes}-{num_edges}",
+        name="made",
         features=_features(rng, labels, num_classes, num_features, signal),
         senders=senders,
         receivers=receivers,
