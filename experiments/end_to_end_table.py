@@ -7,6 +7,8 @@ import numpy as np
 
 from experiments import published, results, runs, tables
 from experiments.tables import Row
+from oodgat_jax import recipes
+from oodgat_jax.datasets import DATASETS
 from oodgat_jax.types import InputError
 
 ROWS = (
@@ -28,6 +30,7 @@ NOTE = (
     "averages over ROC points near 95 % TPR, ours is taken at the first point that "
     "reaches it."
 )
+OTHER = " With *, settings are not the recipe's: {settings}."
 
 
 def known(records: Sequence[results.Record]) -> list[str]:
@@ -98,8 +101,15 @@ def difference(
 
 
 def note(records: Sequence[results.Record]) -> str:
-    """What the tables' figures are."""
-    return NOTE.format(runs=results.count_runs(records))
+    """What the tables' figures are, and which settings are not the recipes'."""
+    text = NOTE.format(runs=results.count_runs(records))
+    marked = []
+    for dataset, row in itertools.product(known(records), ROWS):
+        record = _latest(records, dataset, row)
+        if others := record and _other_settings(record):
+            values = (f"{name} {value:g}" for name, value in others.items())
+            marked.append(f"{row.title} on {dataset} {', '.join(values)}")
+    return text + OTHER.format(settings="; ".join(marked)) if marked else text
 
 
 def markdown(records: Sequence[results.Record]) -> str:
@@ -128,7 +138,16 @@ def _row(row: Row, record: results.Record) -> list[tables.Cell | str]:
         )
         for metric in tables.COLUMNS
     ]
-    return [row.title, *cells]
+    return [f"{row.title} *" if _other_settings(record) else row.title, *cells]
+
+
+def _other_settings(record: results.Record) -> recipes.Recipe:
+    """Hyper-parameters of a record that are not those of its method's recipe."""
+    if record["dataset"] not in DATASETS:
+        return {}
+    usual = recipes.recipe(record["dataset"], record["method"])
+    settings = record["hyperparameters"].items()
+    return {name: value for name, value in settings if value != usual.get(name)}
 
 
 def _paired(ours: results.Record, theirs: results.Record) -> bool:

@@ -36,6 +36,18 @@ def test_table_marks_the_best_and_shows_the_paper():
     assert "over 2 runs" in text
 
 
+def test_settings_that_are_not_the_recipes_are_marked():
+    records = [
+        record("gcn", "ENT", [0.8, 0.9], lr=0.01),
+        record("gat", "ENT", [0.8, 0.9], lr=0.01, weight_decay=0.0, heads=1),
+    ]
+    text = end_to_end_table.markdown(records)
+    assert "| GCN    |" in text
+    assert "| GAT *  |" in text
+    assert "not the recipe's: GAT on cora weight_decay 0, heads 1." in text
+    assert "*, settings" not in end_to_end_table.markdown(records[:1])
+
+
 def test_paired_difference_leaves_failed_runs_out():
     mean, low, high = end_to_end_table.difference([0.9, 0.8, np.nan], [0.7, 0.7, 0.1])
     assert mean == pytest.approx(15.0)
