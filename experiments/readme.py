@@ -113,7 +113,7 @@ def found(folder: pathlib.Path) -> str:
 def tuned(folder: pathlib.Path) -> str:
     """What tuning chose, and its test figures."""
     records = results.read(folder / tune.FILE)
-    return tables.with_note(tune.draw(records), tune.note(records))
+    return tables.with_note(tune.draw(records), tune.NOTE)
 
 
 def scaled(folder: pathlib.Path) -> str:

@@ -45,8 +45,9 @@ FILE = "tune.jsonl"
 BATCH_SECONDS = 60  # about as long as cells are trained before they are recorded
 SHOWN = 5  # cells of the table, best validation first
 NOTE = (
-    "Percent, mean ± standard deviation over {runs} runs, in parentheses the paper's "
-    "figure. The setting is the one with the best mean validation score of all cells."
+    "Percent, mean ± standard deviation over the runs of a cell, in parentheses the "
+    "paper's figure. The setting is the one with the best mean validation score of all "
+    "cells."
 )
 
 PAPER_GRID: Mapping[str, tuple[float | int, ...]] = {
@@ -235,14 +236,10 @@ def draw(records: Sequence[results.Record]) -> tables.Table:
         latest = {r["detector"]: r for r in mine if r["hyperparameters"] == chosen}
         for detector, record in latest.items():
             title = f"{method}-{detector}"
-            rows.append([dataset, title, str(cells), text, *_beside_paper(record)])
-    header = ["Data set", "Method", "Cells", "Chosen", *tables.COLUMNS.values()]
+            counts = str(cells), results.count_runs([record])
+            rows.append([dataset, title, *counts, text, *_beside_paper(record)])
+    header = ["Data set", "Method", "Cells", "Runs", "Chosen", *tables.COLUMNS.values()]
     return tables.Table(header, rows)
-
-
-def note(records: Sequence[results.Record]) -> str:
-    """What the figures of `draw` are."""
-    return NOTE.format(runs=results.count_runs(records))
 
 
 def _beside_paper(record: results.Record) -> list[tables.Cell]:

@@ -143,7 +143,7 @@ def test_what_was_chosen_stands_beside_the_paper():
         record("another", "ENT", [0.7], 1.5, lr=0.01),
     ]
     first, second = tune.draw(records).rows
-    assert first[:4] == ["cora", "gat-ENT", "2", "lr 0.01"]
-    assert first[5].text == "75.0 ± 5.0 (90.1)"
-    assert second[:4] == ["cora", "another-ENT", "1", ""]
-    assert second[5].text == "70.0 ± 0.0"
+    assert first[:5] == ["cora", "gat-ENT", "2", "2", "lr 0.01"]
+    assert first[6].text == "75.0 ± 5.0 (90.1)"
+    assert second[:5] == ["cora", "another-ENT", "1", "1", ""]
+    assert second[6].text == "70.0 ± 0.0"
