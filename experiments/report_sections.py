@@ -146,8 +146,8 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         title="Tuning",
         file=tune.FILE,
-        about="What a grid of hyper-parameters leads to (the paper's on Cora), chosen by "
-        "validation alone.",
+        about="What a grid of hyper-parameters leads to, on Cora the paper's, chosen "
+        "by validation alone.",
         command="python -m experiments.tune --dataset=cora --method=gat \\\n"
         "    --out=experiments/records",
         tables=lambda records: [("Chosen settings", tune.draw(records))],
