@@ -13,7 +13,7 @@ each baseline over the same splits and seeds. Writes to the folder --out:
 
 Runs that are recorded there with the same settings are not trained again, so that the
 same command goes on where it stopped. --tuned takes a method's settings from the
-records of `experiments.tune`, where it has some.
+records of `experiments.tune`, where it has some, and their runs if they are the same.
 """
 
 import functools
@@ -62,8 +62,9 @@ def main() -> None:
     log = folder / FILE
     known = results.read(log) if log.exists() or FLAGS.from_records else []
     if not FLAGS.from_records:
-        chosen = plan(FLAGS.datasets, FLAGS.methods, FLAGS.set, FLAGS.tuned)
-        _train(log, known, chosen)
+        cells = results.read(FLAGS.tuned) if FLAGS.tuned else []
+        chosen = plan(FLAGS.datasets, FLAGS.methods, FLAGS.set, cells)
+        _train(log, known, chosen, cells)
     records = results.read(log)
     names = end_to_end_table.known(records) if FLAGS.from_records else FLAGS.datasets
     for name in names:
@@ -78,7 +79,7 @@ def plan(
     names: Sequence[str],
     methods: Sequence[str],
     settings: Sequence[str],
-    tuned: str | None = None,
+    cells: Sequence[results.Record] = (),
 ) -> list[tuple[str, str, recipes.Recipe]]:
     """Data set, method and recipe of each training; settings go where known."""
     for method in methods:
@@ -87,7 +88,6 @@ def plan(
                 f"The table has no method '{method}': choose from "
                 f"{', '.join(_METHODS)}."
             )
-    cells = results.read(tuned) if tuned else []
     pairs = list(itertools.product(names, methods))
     chosen = [tune.tuned(cells, *pair) or recipes.recipe(*pair) for pair in pairs]
     chosen = recipes.override_known(chosen, settings)
@@ -122,12 +122,16 @@ def _train(
     log: pathlib.Path,
     known: Sequence[results.Record],
     chosen: Sequence[tuple[str, str, recipes.Recipe]],
+    cells: Sequence[results.Record],
 ) -> None:
     seeds = runs.split_seeds(FLAGS.splits), tuple(range(FLAGS.seeds))
     load = functools.lru_cache(maxsize=1)(datasets.load)
     for name, method, recipe in chosen:
         if runs.recorded(known, name, method, recipe, *seeds):
             print(f"{method} on {name} is recorded already.", file=sys.stderr)
+            continue
+        if runs.borrow(log, cells, name, method, recipe, *seeds):
+            print(f"{method} on {name} is taken from {FLAGS.tuned}.", file=sys.stderr)
             continue
         with progress.Line(f"{method} on {name}") as line:
             outcome = runs.run(

@@ -5,6 +5,7 @@ changing fastest. Nine runs of one setting are splits 123, 1, 2 with seeds 0, 1,
 """
 
 import itertools
+import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -231,6 +232,26 @@ def recorded(
     }
     complete = found.keys() >= set(detectors or METHODS[method].detectors)
     return list(found.values()) if complete else []
+
+
+def borrow(
+    log: pathlib.Path,
+    others: Sequence[results.Record],
+    dataset: str,
+    method: str,
+    recipe: recipes.Recipe,
+    split_seeds: Sequence[int],
+    model_seeds: Sequence[int],
+) -> bool:
+    """Appends to a log what other records have of these runs; whether they have it.
+
+    Their records may have more model seeds.
+    """
+    there = [with_seeds(record, model_seeds) for record in others]
+    found = recorded(there, dataset, method, recipe, split_seeds, model_seeds)
+    if found:
+        results.append(log, *found)
+    return bool(found)
 
 
 def failures(outcome: Outcome) -> list[str]:

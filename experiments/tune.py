@@ -9,7 +9,8 @@ that. The default grid is the paper's: lr {0.01, 0.1}, dropout {0, 0.5} (input a
 hidden layer), weight_decay {0, 5e-5, 5e-4, 5e-3}, heads {1, 4, 8}, as far as the method
 has them. As many cells as take about a minute are trained at a time, as runs of one
 program, and appended to OUT/tune.jsonl at once: started again, the same command goes on
-with the cells that are missing.
+with the cells that are missing. A cell that the main table's OUT/end_to_end.jsonl has
+is taken from there.
 """
 
 import itertools
@@ -63,12 +64,13 @@ def main() -> None:
     recipe = recipes.override(recipes.recipe(FLAGS.dataset, FLAGS.method), FLAGS.set)
     cells = grid_cells(recipe, parse_grid(FLAGS.grid, recipe))
     log = app.out_folder(FLAGS.out) / FILE
-    known = results.read(log) if log.exists() else []
+    main_table = log.parent / end_to_end_table.FILE
+    known, others = (results.read(f) if f.exists() else [] for f in (log, main_table))
     seeds = runs.split_seeds(FLAGS.splits), tuple(range(FLAGS.seeds))
+    names = FLAGS.dataset, FLAGS.method
+    missing = [cell for cell in cells if not runs.recorded(known, *names, cell, *seeds)]
     missing = [
-        cell
-        for cell in cells
-        if not runs.recorded(known, FLAGS.dataset, FLAGS.method, cell, *seeds)
+        cell for cell in missing if not runs.borrow(log, others, *names, cell, *seeds)
     ]
     train_cells(log, missing, len(cells), seeds)
     print(report(results.read(log), FLAGS.dataset, FLAGS.method, cells, seeds))

@@ -1,5 +1,6 @@
 import json
 
+import binaries
 import numpy as np
 import pytest
 
@@ -120,6 +121,42 @@ def test_recorded_wants_the_same_runs_and_all_detectors():
     assert runs.recorded(mine[:1], *asked) == []
     assert runs.recorded(mine, "cora", "oodgat", {"lr": 0.2}, (123,), (0, 1)) == []
     assert runs.recorded(mine, "cora", "oodgat", {"lr": 0.1}, (123,), (0,)) == []
+
+
+def test_runs_are_borrowed_from_records_with_these_seeds_or_more(tmp_path):
+    log = tmp_path / "log.jsonl"
+    others = [record("oodgat", d, [0.9, 0.8, 0.7], lr=0.1) for d in ("ENT", "ATT")]
+    asked = ("cora", "oodgat", {"lr": 0.1}, (123,))
+    assert not runs.borrow(log, others[:1], *asked, (0, 1))
+    assert not runs.borrow(log, others, *asked, (0, 3))
+    assert not runs.borrow(log, others, "cora", "oodgat", {"lr": 0.2}, (123,), (0, 1))
+    assert not log.exists()
+    assert runs.borrow(log, others, *asked, (0, 2))
+    taken = results.read(log)
+    assert [r["detector"] for r in taken] == ["ENT", "ATT"]
+    assert taken[0]["metrics"]["auroc"] == [0.9, 0.7]
+    assert len(runs.recorded(taken, *asked, (0, 2))) == 2
+
+
+def test_nothing_is_trained_twice_by_tuning_and_the_main_table(tmp_path):
+    few = "--set=max_steps=11", "--splits=1", "--seeds=2", f"--out={tmp_path}"
+    one = "--dataset=digits", "--method=mlp", *few
+
+    def call(*words):
+        code, _, errors = binaries.call(*words, cache=tmp_path / "cache")
+        assert code == 0, errors
+        return errors
+
+    assert "cells 1 to 1 of 1" in call("tune", *one, "--grid=lr=0.02")
+    tuned = f"--tuned={tmp_path / tune.FILE}"
+    methods = "--datasets=digits", "--methods=mlp"
+    assert "is taken from" in call("end_to_end", *methods, *few, tuned)
+    (taken,) = results.read(tmp_path / end_to_end_table.FILE)
+    assert taken["hyperparameters"]["lr"] == 0.02
+    assert "mlp on digits:" in call("end_to_end", *methods, *few)
+    assert "cells" not in call("tune", *one, "--grid=lr=0.01,0.02")
+    found = results.read(tmp_path / tune.FILE)
+    assert [r["hyperparameters"]["lr"] for r in found] == [0.02, 0.01]
 
 
 def test_best_ranks_cells_by_validation():
