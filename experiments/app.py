@@ -15,7 +15,7 @@ from typing import Any
 import jax
 from absl import app, flags, logging
 
-from experiments import cluster, machine
+from experiments import cluster
 from oodgat_jax import graphs
 from oodgat_jax.datasets import DATASETS, download
 from oodgat_jax.methods import METHODS
@@ -159,7 +159,6 @@ def run(
     def guarded(argv: Sequence[str]) -> int | None:
         try:
             _no_arguments(argv)
-            machine.use_large_pages()
             _start_jax()
             code = main()
             sys.stdout.flush()

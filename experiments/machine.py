@@ -1,7 +1,5 @@
-"""What the machine can do: large pages, and at best plain products and copies."""
+"""What the machine can do at best: plain dense products and memory copies."""
 
-import os
-import platform
 import resource
 import sys
 import time
@@ -13,30 +11,12 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-TUNABLES = "GLIBC_TUNABLES"
-LARGE_PAGES = "glibc.malloc.hugetlb=1"
-
 
 class Peaks(NamedTuple):
     """Rates over all local devices at once."""
 
     matmul_gflops: float  # dense float32 product of 1,536 x 1,536 matrices
     copy_gbytes: float  # bytes read and written per second by a scaled copy
-
-
-def use_large_pages() -> None:
-    """Starts this process once more, with memory in large pages where glibc has them.
-
-    Edges bring together nodes that are far apart in memory, and finding them takes
-    fewer look-ups in large pages: a step is about a tenth faster. glibc reads the
-    setting before Python begins. Whoever sets GLIBC_TUNABLES, be it to nothing, is
-    left alone.
-    """
-    if platform.libc_ver()[0] != "glibc" or TUNABLES in os.environ:
-        return
-    os.environ[TUNABLES] = LARGE_PAGES
-    sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def peaks() -> Peaks:

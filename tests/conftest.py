@@ -6,9 +6,6 @@ import pytest
 
 from oodgat_jax import datasets
 
-# Binaries that tests start need not start themselves once more, for large pages.
-os.environ.setdefault("GLIBC_TUNABLES", "")
-
 # Files of few and long tests begin, so that no process is left alone with one.
 LONG = (
     "test_interruptions.py",
