@@ -105,7 +105,8 @@ def main() -> None:
     _check_flags()
     out = pathlib.Path(FLAGS.out)
     picture = pathlib.Path(FLAGS.picture or out.with_suffix(".png"))
-    for path in (out, picture):
+    for flag, path in (("out", out), ("picture", picture)):
+        _check_not_input(flag, path)
         app.out_folder(str(path.parent))
     nodes, edges = read()
     if FLAGS.model:
@@ -229,6 +230,22 @@ def _check_flags() -> None:
         raise InputError("--model predicts with a saved model, so --save has nothing.")
     if pathlib.Path(FLAGS.out).suffix not in (".csv", ".npz"):
         raise InputError(f"--out must end in .csv or .npz, not '{FLAGS.out}'.")
+
+
+def _check_not_input(flag: str, path: pathlib.Path) -> None:
+    """Refuses to write where something is read."""
+    for name in ("nodes", "edges"):
+        given = getattr(FLAGS, name)
+        if given and _same_file(path, pathlib.Path(given)):
+            raise InputError(
+                f"--{flag} would overwrite --{name}, {given}: choose another file."
+            )
+
+
+def _same_file(one: pathlib.Path, other: pathlib.Path) -> bool:
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return one.resolve() == other.resolve()
 
 
 def _fit(nodes: node_files.Nodes, edges: np.ndarray) -> OODGATClassifier:

@@ -1,9 +1,11 @@
 """OODGATClassifier: what it takes, what it gives, what it refuses."""
 
+import hashlib
 import json
 import pathlib
 import pickle
 
+import hammer_saves
 import numpy as np
 import pytest
 import scipy.sparse
@@ -288,7 +290,7 @@ def test_saved_model_predicts_the_same(graph, fitted, tmp_path):
     fitted.save(folder)  # replaces itself
     assert sorted(path.name for path in folder.iterdir()) == [
         "model.json",
-        "parameters.msgpack",
+        parameters(folder).name,
     ]
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
     loaded = OODGATClassifier.load(folder)
@@ -303,6 +305,19 @@ def test_saved_model_predicts_the_same(graph, fitted, tmp_path):
         loaded.predict(features)
 
 
+def parameters(folder: pathlib.Path) -> pathlib.Path:
+    (found,) = folder.glob("parameters-*.msgpack")
+    return found
+
+
+def replace_parameters(folder: pathlib.Path, content: bytes):
+    """Other bytes, with their right digest in model.json."""
+    path = parameters(folder)
+    path.write_bytes(content)
+    digest = hashlib.sha256(content).hexdigest()
+    damage_facts(folder, parameters={"file": path.name, "sha256": digest})
+
+
 def damage_facts(folder: pathlib.Path, **changes):
     path = folder / "model.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
@@ -311,20 +326,30 @@ def damage_facts(folder: pathlib.Path, **changes):
 DAMAGES = {
     "no folder": (lambda f: (f / "model.json").unlink(), "no saved model"),
     "no JSON": (lambda f: (f / "model.json").write_text("{"), "model.json is damaged"),
-    "list": (lambda f: (f / "model.json").write_text("[]"), "format None"),
-    "newer": (lambda f: damage_facts(f, format=99), "format 99"),
+    "list": (lambda f: (f / "model.json").write_text("[]"), "not written by"),
+    "foreign": (lambda f: (f / "model.json").write_text("{}"), "not written by"),
+    "newer": (lambda f: damage_facts(f, version=99), "version 99"),
+    "older": (lambda f: damage_facts(f, format=1, version=None), "version None"),
+    "elsewhere": (
+        lambda f: damage_facts(f, parameters={"file": "../x.msgpack"}),
+        "does not name its parameters",
+    ),
     "other width": (lambda f: damage_facts(f, num_features=7), "does not fit"),
     "other classes": (lambda f: damage_facts(f, classes=["a", "b"]), "does not fit"),
     "no method": (lambda f: damage_facts(f, arguments={"method": "x"}), "'x'"),
     "cut": (
-        lambda f: (f / "parameters.msgpack").write_bytes(b"\x81\xa1"),
+        lambda f: replace_parameters(f, b"\x81\xa1"),
         "msgpack is damaged",
     ),
-    "pickle": (
-        lambda f: (f / "parameters.msgpack").write_bytes(pickle.dumps({"a": 1})),
-        "parameters.msgpack",
+    "altered": (
+        lambda f: parameters(f).write_bytes(parameters(f).read_bytes()[::-1]),
+        "its digest is not the one",
     ),
-    "lost": (lambda f: (f / "parameters.msgpack").unlink(), "cannot be read"),
+    "pickle": (
+        lambda f: replace_parameters(f, pickle.dumps({"a": 1})),
+        r"parameters-.*\.msgpack",
+    ),
+    "lost": (lambda f: parameters(f).unlink(), "is missing"),
 }
 
 
@@ -342,6 +367,29 @@ def test_a_folder_with_other_files_is_left_alone(fitted, tmp_path):
     with pytest.raises(InputError, match="other files"):
         fitted.save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_foreign_model_json_protects_its_folder(fitted, tmp_path):
+    (tmp_path / "model.json").write_text('{"format": 1, "layers": []}')
+    (tmp_path / "nodes.csv").write_text("id\n")
+    with pytest.raises(InputError, match="other files and no model"):
+        fitted.save(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+    assert (tmp_path / "model.json").read_text() == '{"format": 1, "layers": []}'
+
+
+def test_saving_again_keeps_what_else_is_in_the_folder(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    (tmp_path / "model" / "note.txt").write_text("the good one")
+    (tmp_path / "model" / ".oodgat-draft-1").write_text("of a killed save")
+    fitted.save(tmp_path / "model")
+    names = sorted(path.name for path in (tmp_path / "model").iterdir())
+    expected = ["model.json", "note.txt", parameters(tmp_path / "model").name]
+    assert names == expected
+
+
+def test_saves_of_many_processes_are_readable_at_every_moment(tmp_path):
+    assert hammer_saves.hammer(tmp_path / "model", saves=60, writers=3) > 0
 
 
 def test_not_fitted():

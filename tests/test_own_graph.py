@@ -148,6 +148,9 @@ MISTAKES = {
     "no such model": (NODES, EDGES, ("--model=none",), "none is no saved model"),
     "model and save": (NODES, EDGES, ("--model=m", "--save=n"), "--save"),
     "other suffix": (NODES, EDGES, ("--out=p.xlsx",), "'p.xlsx'"),
+    "out is nodes": (NODES, EDGES, ("--out=./nodes.csv",), "overwrite --nodes"),
+    "out is edges": (NODES, EDGES, ("--out=edges.csv",), "overwrite --edges"),
+    "picture is nodes": (NODES, EDGES, ("--picture=nodes.csv",), "overwrite --nodes"),
     "threshold": (NODES, EDGES, ("--threshold=high",), "'high'"),
     "setting": (NODES, EDGES, ("--set=speed",), "'speed' is no setting"),
     "npz of pickles": (NODES, EDGES, ("--nodes=bad.npz",), "bad.npz is no npz"),
@@ -171,6 +174,8 @@ def test_every_mistake_is_one_sentence(tmp_path, name, monkeypatch):
     assert sentence in text
     assert "\n" not in text
     assert not (tmp_path / "predictions.csv").exists()
+    assert (tmp_path / "nodes.csv").read_bytes() == raw
+    assert (tmp_path / "edges.csv").read_text() == edges
 
 
 def run_main(arguments):

@@ -1,16 +1,22 @@
 """A saved model: a folder with what a person can read, and the parameters.
 
-  model.json           arguments, recipe, classes, threshold, versions, report
-  parameters.msgpack   the members' parameters, stacked
+  model.json                   arguments, recipe, classes, threshold, versions, report
+  parameters-DIGEST.msgpack    the members' parameters, stacked
 
-Nothing in it is run when it is read.
+`model.json` names its parameters, so that replacing this one file is what replaces the
+model: whoever reads finds the old model or the new one, at every moment and after every
+crash. Other files in the folder are never touched. Nothing in it is run when read.
 """
 
+import contextlib
+import fcntl
+import hashlib
 import json
 import os
 import pathlib
-import shutil
+import re
 import tempfile
+from collections.abc import Iterator
 from importlib import metadata
 from typing import Any, NamedTuple
 
@@ -22,8 +28,12 @@ from oodgat_jax import graphs, recipes
 from oodgat_jax.methods import METHODS
 from oodgat_jax.types import InputError
 
-FORMAT = 1
-FACTS, PARAMETERS = "model.json", "parameters.msgpack"
+FORMAT, VERSION = "oodgat-jax model", 2
+FACTS = "model.json"
+# Names that `save` gives: nothing else in a folder is ever removed.
+PARAMETERS = re.compile(r"parameters-[0-9a-f]{16}\.msgpack")
+DRAFT = ".oodgat-draft-"
+TRIES = 100  # a reader's, while others replace the model
 PLAIN = (str, int, float, bool)
 
 
@@ -40,36 +50,76 @@ class Model(NamedTuple):
 
 
 def save(folder: pathlib.Path, model: Model) -> None:
-    """Writes the folder beside its place and moves it there when it is complete."""
+    """Replaces the model of a folder, or makes one, whole or not at all."""
     odd = [name for name in model.classes if not isinstance(name, PLAIN)]
     if odd:
         raise InputError(
-            f"The class {odd[0]!r} cannot be saved: use texts or numbers as labels."
+            f"The class {odd[0]!r} cannot be saved: use strings or numbers as labels."
         )
-    _check_replaceable(folder)
+    check_folder(folder)
+    numbers = flax.serialization.msgpack_serialize(_plain(model.parameters))
+    digest = hashlib.sha256(numbers).hexdigest()
+    name = f"parameters-{digest[:16]}.msgpack"
     facts = {name: getattr(model, name) for name in Model._fields[1:]}
-    facts |= {"format": FORMAT, "versions": _versions()}
+    facts |= {"format": FORMAT, "version": VERSION, "versions": _versions()}
+    facts |= {"parameters": {"file": name, "sha256": digest}}
+    text = json.dumps(facts, indent=2) + "\n"
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        beside = tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent)
+        folder.mkdir(parents=True, exist_ok=True)
+        with _locked(folder):
+            check_folder(folder)
+            _replace(folder / name, numbers)
+            _replace(folder / FACTS, text.encode())
+            _remove_others(folder, name)
     except OSError as error:
         raise _cannot_write(folder, error) from error
-    beside = pathlib.Path(beside)
+
+
+def check_folder(folder: pathlib.Path) -> None:
+    """Raises InputError unless a model can be saved there: no folder, or an empty
+    one, or one that holds a model."""
+    if folder.is_symlink() and not folder.exists():
+        raise InputError(f"{folder} is a link to nowhere: choose another folder.")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file: choose a folder for the model.")
     try:
-        (beside / FACTS).write_text(json.dumps(facts, indent=2) + "\n")
-        numbers = flax.serialization.msgpack_serialize(_plain(model.parameters))
-        (beside / PARAMETERS).write_bytes(numbers)
-        beside.chmod(0o755)
-        _put_in_place(beside, folder)
+        found = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     except OSError as error:
         raise _cannot_write(folder, error) from error
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    foreign = [name for name in found if not _is_ours(name)]
+    if foreign and not _holds_model(folder):
+        raise InputError(
+            f"{folder} holds other files and no model of this program: choose an empty "
+            "or a new folder, or one with a saved model."
+        )
 
 
 def load(folder: pathlib.Path) -> Model:
     """Reads a saved model and checks that its parts fit together."""
-    facts = _facts(folder)
+    for _ in range(TRIES):
+        facts = _facts(folder)
+        path = folder / _parameters_name(folder, facts)
+        try:
+            numbers = path.read_bytes()
+            break
+        except FileNotFoundError as error:
+            missing = error  # unless another process has just replaced the model
+            if facts == _facts(folder):
+                raise InputError(f"{path} is missing: save the model again.") from error
+        except OSError as error:
+            raise InputError(f"{path} cannot be read ({error.strerror}).") from error
+    else:
+        raise InputError(
+            f"{folder} is being replaced all the time: try again."
+        ) from missing
+    return _assembled(folder, facts, path, numbers)
+
+
+def _assembled(
+    folder: pathlib.Path, facts: dict[str, Any], path: pathlib.Path, numbers: bytes
+) -> Model:
+    if hashlib.sha256(numbers).hexdigest() != facts["parameters"].get("sha256"):
+        raise InputError(f"{path} is damaged: its digest is not the one in {FACTS}.")
     try:
         model = Model(None, *(facts[name] for name in Model._fields[1:]))
     except KeyError as error:
@@ -79,10 +129,19 @@ def load(folder: pathlib.Path) -> Model:
         module = recipes.module(method, model.recipe, len(model.classes))
     except (KeyError, TypeError) as error:
         raise InputError(
-            f"{folder / FACTS} names a method or a recipe that there is none of: "
-            f"{error}."
+            f"{folder / FACTS} refers to an unknown method or recipe: {error}."
         ) from error
-    return model._replace(parameters=_parameters(folder, module, model.num_features))
+    found = _parameters(path, numbers, module, model.num_features)
+    return model._replace(parameters=found)
+
+
+def _parameters_name(folder: pathlib.Path, facts: dict[str, Any]) -> str:
+    """The file of the parameters, which must be one that `save` could have written."""
+    entry = facts.get("parameters")
+    name = entry.get("file") if isinstance(entry, dict) else None
+    if not isinstance(name, str) or not PARAMETERS.fullmatch(name):
+        raise InputError(f"{folder / FACTS} does not name its parameters.")
+    return name
 
 
 def _facts(folder: pathlib.Path) -> dict[str, Any]:
@@ -95,28 +154,26 @@ def _facts(folder: pathlib.Path) -> dict[str, Any]:
         ) from error
     except ValueError as error:
         raise InputError(f"{path} is damaged: {error}.") from error
-    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
-        found = facts.get("format") if isinstance(facts, dict) else None
+    if not isinstance(facts, dict) or not _is_model(facts):
+        raise InputError(f"{path} was not written by this program.")
+    if facts.get("version") != VERSION:
         raise InputError(
-            f"{path} is of format {found}, but this version reads format {FORMAT}: "
-            "fit and save the model again."
+            f"{path} is of version {facts.get('version', 1)}, but this program reads "
+            f"version {VERSION}: fit and save the model again."
         )
     return facts
 
 
-def _parameters(folder: pathlib.Path, module, num_features: int) -> Any:
-    path = folder / PARAMETERS
+def _parameters(path: pathlib.Path, numbers: bytes, module, num_features: int) -> Any:
     try:
-        found = flax.serialization.msgpack_restore(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}).") from error
+        found = flax.serialization.msgpack_restore(numbers)
     except Exception as error:  # msgpack has a dozen kinds for damaged bytes
         raise InputError(f"{path} is damaged: {error}.") from error
     nothing = np.zeros(0, np.int32)
     graph = graphs.from_edges(np.zeros((1, num_features), np.float32), nothing, nothing)
     wanted = jax.eval_shape(lambda: module.init({"params": jax.random.key(0)}, graph))
     if not _fits(found, wanted):
-        raise InputError(f"{path} does not fit {folder / FACTS}: save the model again.")
+        raise InputError(f"{path} does not fit its {FACTS}: save the model again.")
     return found
 
 
@@ -134,24 +191,57 @@ def _plain(tree: Any) -> Any:
     return flax.serialization.to_state_dict(tree)
 
 
-def _check_replaceable(folder: pathlib.Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file: choose a folder for the model.")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / FACTS).is_file():
-        raise InputError(
-            f"{folder} holds other files: choose an empty or a new folder, or one with "
-            "a saved model."
-        )
+def _is_model(facts: Any) -> bool:
+    """Whether `save` wrote this, in this version or in the first."""
+    if not isinstance(facts, dict):
+        return False
+    first = facts.get("format") == 1 and "oodgat-jax" in facts.get("versions", ())
+    return facts.get("format") == FORMAT or first
 
 
-def _put_in_place(beside: pathlib.Path, folder: pathlib.Path) -> None:
-    if folder.is_dir():
-        old = pathlib.Path(tempfile.mkdtemp(prefix=".old-", dir=folder.parent))
-        os.replace(folder, old)
-        os.replace(beside, folder)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        os.replace(beside, folder)
+def _holds_model(folder: pathlib.Path) -> bool:
+    try:
+        return _is_model(json.loads((folder / FACTS).read_text()))
+    except (OSError, ValueError, RecursionError):
+        return False
+
+
+def _is_ours(name: str) -> bool:
+    """Whether only `save` gives such a name, so that it may be removed."""
+    return bool(PARAMETERS.fullmatch(name)) or name.startswith(DRAFT)
+
+
+@contextlib.contextmanager
+def _locked(folder: pathlib.Path) -> Iterator[None]:
+    """One writer at a time; a lock on a folder leaves no file behind."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _replace(path: pathlib.Path, content: bytes) -> None:
+    """Writes a file beside its place, to the disk, and moves it there."""
+    handle, draft = tempfile.mkstemp(prefix=DRAFT, dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as output:
+            output.write(content)
+            output.flush()
+            os.fsync(output.fileno())
+        os.chmod(draft, 0o644)
+        os.replace(draft, path)
+    finally:
+        pathlib.Path(draft).unlink(missing_ok=True)
+
+
+def _remove_others(folder: pathlib.Path, name: str) -> None:
+    """Removes parameters and drafts of earlier saves; the folder is locked."""
+    for path in folder.iterdir():
+        if _is_ours(path.name) and path.name != name:
+            path.unlink(missing_ok=True)
 
 
 def _versions() -> dict[str, str]:
