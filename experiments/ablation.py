@@ -20,14 +20,17 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from experiments import app, choices, published, results, runs, studies, tables
-from oodgat_jax import datasets
+from experiments.support import choices, paper_results, study
+from oodgat_jax import datasets, tables
+from oodgat_jax.cli import app
 from oodgat_jax.methods import METHODS
+from oodgat_jax.records import Record, count_runs, kept_metrics, read_records
+from oodgat_jax.registry import check_names
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
 PAPER = ("amazon-computers",)
-SHARED = (*studies.SHARED, "method")
+SHARED = (*study.SHARED, "method")
 OWN: app.Definitions = choices.one(*PAPER) | {
     "rows": (
         flags.DEFINE_list,
@@ -50,9 +53,9 @@ def main() -> None:
     folder = app.out_folder(FLAGS.out)
     if not FLAGS.from_records:
         (name,) = choices.names(FLAGS.dataset, PAPER, FLAGS.data_dir)
-        studies.train(folder / FILE, trainings(name, FLAGS.method))
-    records = results.read(folder / FILE)
-    studies.show(folder, "ablation", draw(records), note(records))
+        study.train(folder / FILE, trainings(name, FLAGS.method))
+    records = read_records(folder / FILE)
+    study.show(folder, "ablation", draw(records), note(records))
 
 
 def subsets(terms: Sequence[str]) -> list[tuple[str, ...]]:
@@ -62,22 +65,22 @@ def subsets(terms: Sequence[str]) -> list[tuple[str, ...]]:
     return list(dict.fromkeys([*found, tuple(terms)]))
 
 
-def trainings(name: str, method: str) -> list[studies.Training]:
+def trainings(name: str, method: str) -> list[study.Training]:
     """One per subset of the method's terms; settings go where they are known."""
     definition = METHODS.get(method)
-    if definition is None or not definition.terms:
-        able = ", ".join(key for key, each in METHODS.items() if each.terms)
+    if definition is None or not definition.regularizers:
+        able = ", ".join(key for key, each in METHODS.items() if each.regularizers)
         raise InputError(f"--method={method} has no regularisers: choose from {able}.")
-    rows = _chosen(subsets(definition.terms), FLAGS.rows)
-    chosen = studies.recipes_of([(name, method, terms) for terms in rows])
+    rows = _chosen(subsets(definition.regularizers), FLAGS.rows)
+    chosen = study.recipes_of([(name, method, terms) for terms in rows])
     dataset = datasets.load(name, FLAGS.data_dir)
     return [
-        studies.Training(
+        study.Training(
             f"{method} on {name}, {title(terms)}",
             dataset,
             method,
             recipe,
-            {"terms": list(terms)},
+            {"regularizers": list(terms)},
             definition._replace(terms=terms),
             unchanged=True,
         )
@@ -89,9 +92,7 @@ def _chosen(
     rows: Sequence[tuple[str, ...]], named: Sequence[str] | None
 ) -> list[tuple[str, ...]]:
     known = {title(terms): terms for terms in rows}
-    for name in named or ():
-        if name not in known:
-            raise InputError(f"--rows has '{name}': choose from {', '.join(known)}.")
+    check_names("row", named or (), known)
     return [terms for name, terms in known.items() if named is None or name in named]
 
 
@@ -101,20 +102,20 @@ def title(terms: Sequence[str]) -> str:
     return "+".join(["ce", *(SHORT.get(term, term) for term in plain)])
 
 
-def known(records: Sequence[results.Record]) -> list[tuple[str, str]]:
+def known(records: Sequence[Record]) -> list[tuple[str, str]]:
     """The data sets and methods of the records."""
     pairs = dict.fromkeys((r["dataset"], r["method"]) for r in records)
-    names = published.in_order([dataset for dataset, _ in pairs])
+    names = paper_results.in_order([dataset for dataset, _ in pairs])
     return sorted(pairs, key=lambda pair: names.index(pair[0]))
 
 
 def find(
-    records: Sequence[results.Record], dataset: str, method: str
-) -> dict[tuple[str, str], results.Record]:
+    records: Sequence[Record], dataset: str, method: str
+) -> dict[tuple[str, str], Record]:
     """(row, detector) -> latest record, detectors apart, rows in the paper's order."""
     mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
-    order = sorted({tuple(r["terms"]) for r in mine}, key=lambda t: (len(t), t))
-    latest = {(title(r["terms"]), r["detector"]): r for r in mine}
+    order = sorted({tuple(r["regularizers"]) for r in mine}, key=lambda t: (len(t), t))
+    latest = {(title(r["regularizers"]), r["detector"]): r for r in mine}
     titles = [title(terms) for terms in _in_order(order)]
     detectors = sorted({detector for _, detector in latest})
     keys = [(row, detector) for detector in detectors for row in titles]
@@ -128,7 +129,7 @@ def _in_order(found: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return [t for t in order if t in found] + [t for t in found if t not in order]
 
 
-def draw(records: Sequence[results.Record]) -> tables.Table:
+def draw(records: Sequence[Record]) -> tables.Table:
     """A row per data set, method, terms and detector."""
     rows = []
     for dataset, method in known(records):
@@ -140,16 +141,16 @@ def draw(records: Sequence[results.Record]) -> tables.Table:
     return tables.Table(["Data set", "Method", "Loss", *METRICS.values()], rows)
 
 
-def note(records: Sequence[results.Record]) -> str:
+def note(records: Sequence[Record]) -> str:
     """What the figures are."""
-    return NOTE.format(runs=results.count_runs(records))
+    return NOTE.format(runs=count_runs(records))
 
 
-def _cells(record: results.Record, row: str, detector: str) -> list[tables.Cell]:
+def _cells(record: Record, row: str, detector: str) -> list[tables.Cell]:
     row = row if (record["method"], detector) == ("oodgat", "ATT") else ""
-    kept, name = runs.kept(record), record["dataset"]
+    kept, name = kept_metrics(record), record["dataset"]
     return [
-        tables.result(kept[m], published.published("ablation", row, name, m))
+        tables.result(kept[m], paper_results.figure("ablation", row, name, m))
         for m in METRICS
     ]
 

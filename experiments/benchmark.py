@@ -39,14 +39,17 @@ import time
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from absl import flags
 
-from experiments import app, large, machine, results, scale, tables
-from oodgat_jax import datasets, graphs, methods, recipes, splits, train
-from oodgat_jax.sharding import parts
-from oodgat_jax.sparse import SparseFeatures
+from experiments.support import machine, scale
+from oodgat_jax import datasets, experiment, graphs, methods, splits, tables, training
+from oodgat_jax.cli import app
+from oodgat_jax.datasets import streaming
+from oodgat_jax.graphs.sparse import SparseFeatures
+from oodgat_jax.methods import recipes
+from oodgat_jax.records import append_lines, versions
+from oodgat_jax.registry import check_names
 from oodgat_jax.types import Dataset, InputError
 
 FLAGS = flags.FLAGS
@@ -118,7 +121,7 @@ class Job(NamedTuple):
 class Variant(NamedTuple):
     """How the runs are spread."""
 
-    path: str
+    kernel: str
     devices: int | None  # None: one per core
     batched: bool
 
@@ -190,16 +193,16 @@ def table(records: list[dict]) -> str:
 def measure(job: Job) -> dict:
     """Trains for about `job.seconds` and returns what was seen."""
     variant = VARIANTS[job.variant]
-    train.use_cores(variant.devices)
+    training.use_cores(variant.devices)
     dataset = _dataset(job)
-    graph = graphs.build(dataset, variant.path)
+    graph = graphs.build(dataset, variant.kernel)
     runs, task, recipe = _prepare(dataset, job)
     slots = job.runs if variant.batched else None
 
-    def seconds(steps: int, runs: train.Run, watch: Watch | None = None) -> float:
-        schedule = train.Schedule(steps, patience=NO_PATIENCE)
+    def seconds(steps: int, runs: training.Run, watch: Watch | None = None) -> float:
+        schedule = training.Schedule(steps, patience=NO_PATIENCE)
         began = time.perf_counter()
-        train.train(task, graph, runs, schedule, slots=slots, progress=watch)
+        training.train(task, graph, runs, schedule, slots=slots, progress=watch)
         return time.perf_counter() - began
 
     few = jax.tree.map(lambda leaf: leaf[: len(jax.local_devices())], runs)
@@ -240,9 +243,9 @@ class Watch:
 
     def __init__(self, together: int, total: int):
         self._together = together
-        self._seen = [(time.perf_counter(), train.Progress(0, 0, 0, total, 0.0))]
+        self._seen = [(time.perf_counter(), training.Progress(0, 0, 0, total, 0.0))]
 
-    def __call__(self, progress: train.Progress) -> None:
+    def __call__(self, progress: training.Progress) -> None:
         """Notes where the runs are."""
         self._seen.append((time.perf_counter(), progress))
 
@@ -300,17 +303,8 @@ def peer_ms(command: str) -> float:
 
 
 def _jobs() -> list[Job]:
-    for name in FLAGS.variants:
-        if name not in VARIANTS:
-            raise InputError(
-                f"There is no variant '{name}': choose from {', '.join(VARIANTS)}."
-            )
-    for name in FLAGS.datasets:
-        if name not in datasets.DATASETS:
-            raise InputError(
-                f"There is no data set '{name}': choose from "
-                f"{', '.join(datasets.DATASETS)}."
-            )
+    check_names("variant", FLAGS.variants, VARIANTS)
+    check_names("data set", FLAGS.datasets, datasets.DATASETS)
     for size in FLAGS.sizes:
         if not size.isdigit() or int(size) < 1000:
             raise InputError(f"--sizes takes numbers of nodes from 1000, not '{size}'.")
@@ -331,23 +325,19 @@ def _dataset(job: Job) -> Dataset:
     if not job.dataset.isdigit():
         return datasets.load(job.dataset, job.data_dir)
     name = f"generated-{job.dataset}-{EDGES_PER_NODE * int(job.dataset)}"
-    return parts.in_memory(large.open_large(name, job.data_dir))
+    return streaming.in_memory(streaming.open_streamed(name, job.data_dir))
 
 
 def _prepare(
     dataset: Dataset, job: Job
-) -> tuple[train.Run, train.Task, recipes.Recipe]:
+) -> tuple[training.Run, training.Task, recipes.Recipe]:
     known = dataset.name if dataset.name in datasets.DATASETS else None
     recipe = recipes.recipe(known, job.method)
     method = methods.METHODS[job.method]
     module = recipes.module(method, recipe, dataset.num_classes)
-    hyper = recipes.leaves(recipe)
     drawn = [splits.draw(dataset, seed) for seed in range(job.runs)]
-    runs = train.Run(
-        key=jax.vmap(jax.random.key)(jnp.arange(job.runs)),
-        split=splits.stack(drawn),
-        hyper={name: np.full(job.runs, v, np.float32) for name, v in hyper.items()},
-    )
+    keys = experiment.keys(range(job.runs))
+    runs = experiment.make_runs(method, [recipe] * job.runs, drawn, keys)
     return runs, methods.assemble(method, module), recipe
 
 
@@ -358,7 +348,7 @@ def _steps(seconds: float, eleven_steps: float) -> int:
 
 def _append(path, record: dict) -> None:
     stamp = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    results.append_line(path, {**record, "time": stamp, "versions": results.versions()})
+    append_lines(path, {**record, "time": stamp, "versions": versions()})
 
 
 def _row(record: dict, width: int) -> list[tables.Cell]:

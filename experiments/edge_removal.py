@@ -19,17 +19,11 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from experiments import (
-    app,
-    choices,
-    end_to_end_table,
-    published,
-    results,
-    runs,
-    studies,
-    tables,
-)
-from oodgat_jax import datasets, edge_kinds
+from experiments.support import choices, main_table, paper_results, study
+from oodgat_jax import datasets, tables
+from oodgat_jax.cli import app
+from oodgat_jax.datasets import edge_kinds
+from oodgat_jax.records import Record, count_runs, kept_metrics, latest, read_records
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
@@ -49,18 +43,18 @@ def main() -> None:
     folder = app.out_folder(FLAGS.out)
     if not FLAGS.from_records:
         names = choices.names(FLAGS.datasets, PAPER, FLAGS.data_dir)
-        recipes = [studies.recipe(name, FLAGS.method) for name in names]
+        recipes = [study.recipe(name, FLAGS.method) for name in names]
         for name, recipe in zip(names, recipes, strict=True):
-            studies.train(folder / FILE, trainings(name, FLAGS.method, recipe))
-    records = results.read(folder / FILE)
-    studies.show(folder, "edge_removal", draw(records), note(records))
+            study.train(folder / FILE, trainings(name, FLAGS.method, recipe))
+    records = read_records(folder / FILE)
+    study.show(folder, "edge_removal", draw(records), note(records))
 
 
-def trainings(name: str, method: str, recipe) -> list[studies.Training]:
+def trainings(name: str, method: str, recipe) -> list[study.Training]:
     """One per share of inter-edges removed."""
     dataset = datasets.load(name, FLAGS.data_dir)
     return [
-        studies.Training(
+        study.Training(
             f"{method} on {name}, {share:.0%} of inter-edges removed",
             edge_kinds.without(dataset, "inter", share),
             method,
@@ -72,7 +66,7 @@ def trainings(name: str, method: str, recipe) -> list[studies.Training]:
     ]
 
 
-def draw(records: Sequence[results.Record]) -> tables.Table:
+def draw(records: Sequence[Record]) -> tables.Table:
     """A row per data set and method, a column per share.
 
     Raises:
@@ -80,9 +74,9 @@ def draw(records: Sequence[results.Record]) -> tables.Table:
     """
     rows = [
         _row(records, dataset, method)
-        for dataset in published.in_order([record["dataset"] for record in records])
+        for dataset in paper_results.in_order([record["dataset"] for record in records])
         for method in dict.fromkeys(record["method"] for record in records)
-        if results.latest(records, dataset=dataset, method=method)
+        if latest(records, dataset=dataset, method=method)
     ]
     if not rows:
         raise InputError("There is no record of edge removal: run it first.")
@@ -90,17 +84,15 @@ def draw(records: Sequence[results.Record]) -> tables.Table:
     return tables.Table(["Data set", "Method", *shares, "100 % less 0 %"], rows)
 
 
-def note(records: Sequence[results.Record]) -> str:
+def note(records: Sequence[Record]) -> str:
     """What the figures are."""
-    return NOTE.format(runs=results.count_runs(records))
+    return NOTE.format(runs=count_runs(records))
 
 
-def find(
-    records: Sequence[results.Record], dataset: str, method: str
-) -> dict[float, results.Record]:
+def find(records: Sequence[Record], dataset: str, method: str) -> dict[float, Record]:
     """Share of inter-edges removed -> its latest record."""
     found = {
-        share: results.latest(
+        share: latest(
             records, dataset=dataset, method=method, removed_inter_edges=share
         )
         for share in SHARES
@@ -109,25 +101,25 @@ def find(
 
 
 def _row(
-    records: Sequence[results.Record], dataset: str, method: str
+    records: Sequence[Record], dataset: str, method: str
 ) -> list[tables.Cell | str]:
     found = find(records, dataset, method)
     cells = [_cell(found.get(share), share) for share in SHARES]
     change = ""
     if {0.0, 1.0} <= found.keys():
         values = (found[share]["metrics"]["accuracy"] for share in (1.0, 0.0))
-        mean, low, high = end_to_end_table.difference(*values)
+        mean, low, high = main_table.difference(*values)
         change = f"{mean:+.1f} ({low:+.1f} to {high:+.1f})"
     return [dataset, method, *cells, change]
 
 
-def _cell(record: results.Record | None, share: float) -> tables.Cell | str:
+def _cell(record: Record | None, share: float) -> tables.Cell | str:
     if record is None:
         return ""
     row = f"{share:g}" if record["method"] == "gcn" else ""
-    paper = published.published("edge_removal", row, record["dataset"], "accuracy")
-    return tables.result(runs.kept(record)["accuracy"], paper)
+    paper = paper_results.figure("edge_removal", row, record["dataset"], "accuracy")
+    return tables.result(kept_metrics(record)["accuracy"], paper)
 
 
 if __name__ == "__main__":
-    app.run(main, studies.SHARED, OWN, goes_on=True)
+    app.run(main, study.SHARED, OWN, goes_on=True)

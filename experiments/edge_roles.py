@@ -23,17 +23,11 @@ from absl import flags
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments import (
-    app,
-    choices,
-    figures,
-    published,
-    results,
-    runs,
-    studies,
-    tables,
-)
-from oodgat_jax import datasets, edge_kinds
+from experiments.support import choices, figures, paper_results, study
+from oodgat_jax import datasets, experiment, tables
+from oodgat_jax.cli import app
+from oodgat_jax.datasets import edge_kinds
+from oodgat_jax.records import Record, count_runs, kept_metrics, latest, read_records
 from oodgat_jax.types import Dataset, InputError
 
 FLAGS = flags.FLAGS
@@ -59,16 +53,16 @@ def main() -> None:
     folder = app.out_folder(FLAGS.out)
     if not FLAGS.from_records:
         (name,) = choices.names(FLAGS.dataset, PAPER, FLAGS.data_dir)
-        studies.train(folder / FILE, trainings(name, FLAGS.method), _curve)
-    records = results.read(folder / FILE)
+        study.train(folder / FILE, trainings(name, FLAGS.method), _curve)
+    records = read_records(folder / FILE)
     drawn = draw_figures(records)
-    studies.show(folder, "edge_roles", draw(records), note(records), drawn)
+    study.show(folder, "edge_roles", draw(records), note(records), drawn)
 
 
-def trainings(name: str, method: str) -> list[studies.Training]:
+def trainings(name: str, method: str) -> list[study.Training]:
     """The graph-free MLP, then the method on each graph."""
     methods = list(dict.fromkeys(("mlp", method)))
-    found = studies.recipes_of([(name, each, None) for each in methods])
+    found = study.recipes_of([(name, each, None) for each in methods])
     chosen = dict(zip(methods, found, strict=True))
     dataset = datasets.load(name, FLAGS.data_dir)
     found = [_training(dataset, "mlp", chosen["mlp"], "all edges")]
@@ -77,13 +71,13 @@ def trainings(name: str, method: str) -> list[studies.Training]:
     return found
 
 
-def _training(dataset: Dataset, method: str, recipe, title: str) -> studies.Training:
+def _training(dataset: Dataset, method: str, recipe, title: str) -> study.Training:
     changed = dataset
     for kind in SUBSETS[title]:
         changed = edge_kinds.without(changed, kind)
     keys = {"removed_edges": list(SUBSETS[title])}
     title = f"{method} on {dataset.name}, {title}"
-    return studies.Training(title, changed, method, recipe, keys)
+    return study.Training(title, changed, method, recipe, keys)
 
 
 def curve(scores: np.ndarray, is_ood: np.ndarray) -> np.ndarray:
@@ -94,7 +88,7 @@ def curve(scores: np.ndarray, is_ood: np.ndarray) -> np.ndarray:
     return np.interp(FPR, fpr, tpr)
 
 
-def _curve(outcome: runs.Outcome, detector: str) -> dict:
+def _curve(outcome: experiment.Result, detector: str) -> dict:
     """The points of every run's curve on its test nodes, for the record."""
     split = outcome.splits
     points = []
@@ -109,14 +103,14 @@ def _curve(outcome: runs.Outcome, detector: str) -> dict:
 
 
 def find(
-    records: Sequence[results.Record], dataset: str, method: str
-) -> dict[tuple[str, str, str], results.Record]:
+    records: Sequence[Record], dataset: str, method: str
+) -> dict[tuple[str, str, str], Record]:
     """(method, title, detector) -> latest record: MLP's, then those of the method."""
     found = {}
     for each in dict.fromkeys(("mlp", method)):
         for title, removed in SUBSETS.items():
             for detector in ("ENT", "ATT", "vacuity"):
-                record = results.latest(
+                record = latest(
                     records,
                     dataset=dataset,
                     method=each,
@@ -128,20 +122,20 @@ def find(
     return found
 
 
-def known(records: Sequence[results.Record]) -> list[tuple[str, str]]:
+def known(records: Sequence[Record]) -> list[tuple[str, str]]:
     """Data sets and methods of the records; MLP alone only if there is no other."""
     pairs = dict.fromkeys((r["dataset"], r["method"]) for r in records)
-    names = published.in_order([dataset for dataset, _ in pairs])
+    names = paper_results.in_order([dataset for dataset, _ in pairs])
     found = [(d, m) for d in names for other, m in pairs if other == d and m != "mlp"]
     return found or list(pairs)
 
 
-def draw(records: Sequence[results.Record]) -> tables.Table:
+def draw(records: Sequence[Record]) -> tables.Table:
     """A row per curve: AUROC and FPR95."""
     rows = []
     for dataset, method in known(records):
         for (_, title, _), record in find(records, dataset, method).items():
-            kept = runs.kept(record)
+            kept = kept_metrics(record)
             cells = [tables.result(kept[metric]) for metric in ("auroc", "fpr95")]
             rows.append([dataset, _name(record), title, *cells])
     if not rows:
@@ -149,12 +143,12 @@ def draw(records: Sequence[results.Record]) -> tables.Table:
     return tables.Table(["Data set", "Method", "Graph", "AUROC", "FPR95"], rows)
 
 
-def note(records: Sequence[results.Record]) -> str:
+def note(records: Sequence[Record]) -> str:
     """What the figures are."""
-    return NOTE.format(runs=results.count_runs(records))
+    return NOTE.format(runs=count_runs(records))
 
 
-def draw_figures(records: Sequence[results.Record]) -> dict[str, Figure]:
+def draw_figures(records: Sequence[Record]) -> dict[str, Figure]:
     """`DATASET-METHOD` -> two panels: with and without a graph, and by edges."""
     drawn = {}
     for dataset, method in known(records):
@@ -172,15 +166,15 @@ def draw_figures(records: Sequence[results.Record]) -> dict[str, Figure]:
     return drawn
 
 
-def _name(record: results.Record) -> str:
+def _name(record: Record) -> str:
     detector = record["detector"]
     return record["method"] if detector == "ENT" else f"{record['method']}, {detector}"
 
 
-def _panel(axis: Axes, curves: Mapping[str, results.Record], title: str) -> None:
+def _panel(axis: Axes, curves: Mapping[str, Record], title: str) -> None:
     for number, (label, record) in enumerate(curves.items()):
         points = np.array(record["roc_tpr"], float)
-        auroc = 100 * np.mean(runs.kept(record)["auroc"])
+        auroc = 100 * np.mean(kept_metrics(record)["auroc"])
         figures.band(axis, FPR, points, number, f"{label} ({auroc:.1f})")
     axis.plot([0, 1], [0, 1], color="0.7", linewidth=0.8, zorder=0)
     axis.set(title=title, xlabel="false positive rate (ID called OOD)")
@@ -188,4 +182,4 @@ def _panel(axis: Axes, curves: Mapping[str, results.Record], title: str) -> None
 
 
 if __name__ == "__main__":
-    app.run(main, studies.SHARED, OWN, goes_on=True)
+    app.run(main, study.SHARED, OWN, goes_on=True)

@@ -24,22 +24,18 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from experiments import (
-    app,
-    end_to_end_table,
-    progress,
-    results,
-    runs,
-    tables,
-    tune,
-    whole,
-)
-from experiments.end_to_end_table import FILE, ROWS
-from oodgat_jax import datasets, recipes
-from oodgat_jax.types import InputError
+from experiments import tune
+from experiments.support import main_table, study
+from experiments.support.main_table import FILE, ROWS
+from oodgat_jax import atomic_files, datasets, experiment, tables
+from oodgat_jax.cli import app, progress
+from oodgat_jax.datasets import DATASETS
+from oodgat_jax.methods import METHODS, recipes
+from oodgat_jax.records import Record, append_records, read_records, recorded
+from oodgat_jax.registry import check_names
 
 FLAGS = flags.FLAGS
-_METHODS = tuple(dict.fromkeys(row.method for row in ROWS))
+TABLE_METHODS = tuple(dict.fromkeys(row.method for row in ROWS))
 SHARED = (
     "datasets",
     "splits",
@@ -47,11 +43,16 @@ SHARED = (
     "set",
     "out",
     "data_dir",
-    "path",
+    "kernel",
     "from_records",
 )
 OWN: app.Definitions = {
-    "methods": (flags.DEFINE_list, list(_METHODS), f"Of {', '.join(_METHODS)}.", {}),
+    "methods": (
+        flags.DEFINE_list,
+        list(TABLE_METHODS),
+        f"Of {', '.join(TABLE_METHODS)}.",
+        {},
+    ),
     "tuned": (flags.DEFINE_string, None, "Records of experiments.tune.", {}),
 }
 
@@ -60,17 +61,17 @@ def main() -> None:
     """Checks all input, trains what is missing, draws."""
     folder = app.out_folder(FLAGS.out)
     log = folder / FILE
-    known = results.read(log) if log.exists() or FLAGS.from_records else []
+    known = read_records(log) if log.exists() or FLAGS.from_records else []
     if not FLAGS.from_records:
-        cells = results.read(FLAGS.tuned) if FLAGS.tuned else []
+        cells = read_records(FLAGS.tuned) if FLAGS.tuned else []
         chosen = plan(FLAGS.datasets, FLAGS.methods, FLAGS.set, cells)
         _train(log, known, chosen, cells)
-    records = results.read(log)
-    names = end_to_end_table.known(records) if FLAGS.from_records else FLAGS.datasets
+    records = read_records(log)
+    names = main_table.known(records) if FLAGS.from_records else FLAGS.datasets
     for name in names:
-        print(f"{name}\n\n{tables.as_text(end_to_end_table.draw(records, name))}")
-        print(f"{end_to_end_table.comparison(records, name)}\n")
-    print(end_to_end_table.note(records))
+        print(f"{name}\n\n{tables.as_text(main_table.draw(records, name))}")
+        print(f"{main_table.comparison(records, name)}\n")
+    print(main_table.note(records))
     for path in write(folder, records):
         print(f"Written: {path}")
 
@@ -79,70 +80,62 @@ def plan(
     names: Sequence[str],
     methods: Sequence[str],
     settings: Sequence[str],
-    cells: Sequence[results.Record] = (),
+    cells: Sequence[Record] = (),
 ) -> list[tuple[str, str, recipes.Recipe]]:
     """Data set, method and recipe of each training; settings go where known."""
-    for method in methods:
-        if method not in _METHODS:
-            raise InputError(
-                f"The table has no method '{method}': choose from "
-                f"{', '.join(_METHODS)}."
-            )
+    check_names("method", methods, TABLE_METHODS)
+    check_names("data set", names, DATASETS)
     pairs = list(itertools.product(names, methods))
     chosen = [tune.tuned(cells, *pair) or recipes.recipe(*pair) for pair in pairs]
     chosen = recipes.override_known(chosen, settings)
     return [(*pair, recipe) for pair, recipe in zip(pairs, chosen, strict=True)]
 
 
-def write(
-    folder: pathlib.Path, records: Sequence[results.Record]
-) -> list[pathlib.Path]:
+def write(folder: pathlib.Path, records: Sequence[Record]) -> list[pathlib.Path]:
     """The tables of all recorded data sets as Markdown and LaTeX files."""
-    drawn = {
-        name: end_to_end_table.draw(records, name)
-        for name in end_to_end_table.known(records)
-    }
+    drawn = {name: main_table.draw(records, name) for name in main_table.known(records)}
     texts = {
-        "end_to_end.md": end_to_end_table.markdown(records),
+        "end_to_end.md": main_table.markdown(records),
         "end_to_end.tex": "\n".join(
             f"% {name}\n{tables.as_latex(table)}" for name, table in drawn.items()
         ),
     }
     for name, text in texts.items():
-        whole.text(folder / name, text)
+        atomic_files.text(folder / name, text)
     return [folder / name for name in (FILE, *texts)]
 
 
-def record(folder: pathlib.Path, outcome: runs.Outcome) -> None:
+def record(folder: pathlib.Path, outcome: experiment.Result) -> None:
     """Adds a training to the records of the table."""
-    results.append(folder / FILE, *runs.records(outcome))
+    append_records(folder / FILE, *experiment.records(outcome))
 
 
 def _train(
     log: pathlib.Path,
-    known: Sequence[results.Record],
+    known: Sequence[Record],
     chosen: Sequence[tuple[str, str, recipes.Recipe]],
-    cells: Sequence[results.Record],
+    cells: Sequence[Record],
 ) -> None:
-    seeds = runs.split_seeds(FLAGS.splits), tuple(range(FLAGS.seeds))
+    seeds = experiment.split_seeds(FLAGS.splits), tuple(range(FLAGS.seeds))
     load = functools.lru_cache(maxsize=1)(datasets.load)
     for name, method, recipe in chosen:
-        if runs.recorded(known, name, method, recipe, *seeds):
+        detectors = METHODS[method].detectors
+        if recorded(known, name, method, recipe, *seeds, detectors):
             print(f"{method} on {name} is recorded already.", file=sys.stderr)
             continue
-        if runs.borrow(log, cells, name, method, recipe, *seeds):
+        if study.borrow(log, cells, name, method, recipe, *seeds):
             print(f"{method} on {name} is taken from {FLAGS.tuned}.", file=sys.stderr)
             continue
         with progress.Line(f"{method} on {name}") as line:
-            outcome = runs.run(
+            outcome = experiment.execute(
                 load(name, FLAGS.data_dir),
                 method,
                 recipe,
                 *seeds,
-                path=FLAGS.path,
+                kernel=FLAGS.kernel,
                 progress=line,
             )
-        for sentence in runs.failures(outcome):
+        for sentence in experiment.failures(outcome):
             print(sentence, file=sys.stderr)
         record(log.parent, outcome)
 

@@ -14,22 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from absl import flags
 
-from experiments import (
-    ablation,
-    app,
-    edge_removal,
-    edge_roles,
-    end_to_end_table,
-    post_hoc_table,
-    results,
-    runs,
-    sensitivity,
-    tables,
-    visualize,
-)
+from experiments import ablation, edge_removal, edge_roles, sensitivity, visualize
+from experiments.support import RECORDS_DIR, main_table, post_hoc_table
+from oodgat_jax import tables
+from oodgat_jax.cli import app
+from oodgat_jax.records import Record, kept_metrics, latest, read_lines
 
 FLAGS = flags.FLAGS
-OWN = app.RECORDS_DIR
+OWN = RECORDS_DIR
 CHANCE = 0.65  # an AUROC below this is called near chance
 NOTE = (
     "A finding holds on a data set if the means over its runs say so; figures are "
@@ -39,7 +31,7 @@ NOTE = (
     "the figures at 0, at the main table's value and at the largest are given."
 )
 
-Records = Sequence[results.Record]
+Records = Sequence[Record]
 
 
 class Verdict(NamedTuple):
@@ -64,10 +56,10 @@ def main() -> None:
     print(NOTE)
 
 
-def read(folder: pathlib.Path) -> dict[str, list[results.Record]]:
+def read(folder: pathlib.Path) -> dict[str, list[Record]]:
     """Source -> its records in a folder, for those that are there."""
     paths = {source: folder / f"{source}.jsonl" for source in sources()}
-    return {s: results.read_lines(path) for s, path in paths.items() if path.exists()}
+    return {s: read_lines(path) for s, path in paths.items() if path.exists()}
 
 
 def sources() -> list[str]:
@@ -95,8 +87,8 @@ def _summary(finding: Finding, records: Records) -> tuple[str, str]:
     return f"holds on {held} of {len(verdicts)} (not {failing})", numbers
 
 
-def _mean(record: results.Record, metric: str = "auroc") -> float:
-    return float(np.mean(runs.kept(record)[metric]))
+def _mean(record: Record, metric: str = "auroc") -> float:
+    return float(np.mean(kept_metrics(record)[metric]))
 
 
 def _versus(where: str, ahead: float, behind: float) -> Verdict:
@@ -106,13 +98,13 @@ def _versus(where: str, ahead: float, behind: float) -> Verdict:
 # The main table.
 
 
-def _main_rows(records: Records, name: str) -> dict[str, results.Record]:
+def _main_rows(records: Records, name: str) -> dict[str, Record]:
     """Title of a row -> latest record of a data set."""
     found = {
-        row.title: results.latest(
+        row.title: latest(
             records, dataset=name, method=row.method, detector=row.detector
         )
-        for row in end_to_end_table.ROWS
+        for row in main_table.ROWS
     }
     return {title: record for title, record in found.items() if record}
 
@@ -120,7 +112,7 @@ def _main_rows(records: Records, name: str) -> dict[str, results.Record]:
 def _first_in(metric: str) -> Callable[[Records], list[Verdict]]:
     def check(records: Records) -> list[Verdict]:
         verdicts = []
-        for name in end_to_end_table.known(records):
+        for name in main_table.known(records):
             rows = _main_rows(records, name)
             ours = [_mean(r, metric) for t, r in rows.items() if "OODGAT" in t]
             others = [_mean(r, metric) for t, r in rows.items() if "OODGAT" not in t]
@@ -134,7 +126,7 @@ def _first_in(metric: str) -> Callable[[Records], list[Verdict]]:
 def _graphs_beat_mlp(records: Records) -> list[Verdict]:
     """The worst graph network of the paper's table against the MLP."""
     verdicts = []
-    for name in end_to_end_table.known(records):
+    for name in main_table.known(records):
         rows = _main_rows(records, name)
         graph = [rows[t] for t in ("GCN", "GraphSAGE", "GAT", "GATv2") if t in rows]
         if graph and "MLP" in rows:
@@ -263,8 +255,8 @@ def _beyond_post_hoc(records: Records) -> list[Verdict]:
 def _beyond_gkde(records: Records) -> list[Verdict]:
     verdicts = []
     for name in dict.fromkeys(record["dataset"] for record in records):
-        ours = results.latest(records, dataset=name, method="oodgat", detector="ATT")
-        gkde = results.latest(records, dataset=name, method="gkde", detector="vacuity")
+        ours = latest(records, dataset=name, method="oodgat", detector="ATT")
+        gkde = latest(records, dataset=name, method="gkde", detector="vacuity")
         if ours and gkde:
             verdicts.append(_versus(name, _mean(ours), _mean(gkde)))
     return verdicts

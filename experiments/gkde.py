@@ -27,13 +27,17 @@ import jax
 import numpy as np
 from absl import flags
 
-from experiments import app, gkde_table, progress, results, runs, tables
-from oodgat_jax import datasets, metrics, recipes, splits
-from oodgat_jax.types import Array, Dataset, InputError, Split
+from experiments.support import gkde_table
+from oodgat_jax import datasets, experiment, metrics, splits, tables
+from oodgat_jax.cli import app, progress
+from oodgat_jax.methods import recipes
+from oodgat_jax.records import Record, append_records, latest, read_records
+from oodgat_jax.registry import check_names
+from oodgat_jax.types import Array, Dataset, Split
 
 FLAGS = flags.FLAGS
 METHODS = ("gkde", "oodgat")
-SHARED = ("splits", "seeds", "set", "out", "data_dir", "path", "from_records")
+SHARED = ("splits", "seeds", "set", "out", "data_dir", "kernel", "from_records")
 OWN: app.Definitions = {
     "datasets": (
         flags.DEFINE_list,
@@ -50,11 +54,11 @@ def main() -> int | None:
     """Checks all input, trains what is missing, draws."""
     folder = app.out_folder(FLAGS.out)
     log = folder / FILE
-    known = results.read(log) if log.exists() or FLAGS.from_records else []
+    known = read_records(log) if log.exists() or FLAGS.from_records else []
     chosen = plan(FLAGS.datasets, FLAGS.methods, FLAGS.set)
     work = [] if FLAGS.from_records else chosen
     failed = [_run(log, known, *each) for each in work]
-    records = results.read(log)
+    records = read_records(log)
     names = gkde_table.known(records) if FLAGS.from_records else FLAGS.datasets
     print(tables.as_text(gkde_table.draw(records, names)))
     print(gkde_table.note(records))
@@ -73,8 +77,8 @@ def plan(
     Raises:
       InputError: a name is unknown, or a setting is one to no method.
     """
-    _check("data set", names, tuple(splits.CITATION_ID_CLASSES))
-    _check("method", methods, METHODS)
+    check_names("data set", names, splits.CITATION_ID_CLASSES)
+    check_names("method", methods, METHODS)
     pairs = list(itertools.product(names, methods))
     chosen = [recipes.recipe(*pair, citation=True) for pair in pairs]
     chosen = recipes.override_known(chosen, settings)
@@ -83,7 +87,7 @@ def plan(
 
 def seeds(evaluations: int, initialisations: int) -> tuple[list[int], list[int]]:
     """Evaluation seed and model seed of every run; no model seed serves twice."""
-    drawn = np.repeat(runs.split_seeds(evaluations), initialisations)
+    drawn = np.repeat(experiment.split_seeds(evaluations), initialisations)
     return drawn.tolist(), list(range(len(drawn)))
 
 
@@ -94,11 +98,11 @@ def train(
     evaluation_seeds: Sequence[int],
     model_seeds: Sequence[int],
     **options,
-) -> runs.Outcome:
+) -> experiment.Result:
     """The runs of a method, trained on the one split and measured by their draws."""
     split = splits.draw_citation(dataset)
     found = splits.CITATION_ID_CLASSES.get(dataset.name, dataset.id_classes)
-    outcome = runs.run(
+    outcome = experiment.execute(
         dataset._replace(id_classes=found),
         method,
         recipe,
@@ -111,8 +115,7 @@ def train(
         name: measure(scores, split, evaluation_seeds)
         for name, scores in outcome.scores.items()
     }
-    lost = outcome.states.failed_at >= 0
-    measured = jax.tree.map(lambda values: np.where(lost, np.nan, values), measured)
+    measured = experiment.without_failed(measured, outcome.states)
     return outcome._replace(split_seeds=np.array(evaluation_seeds), metrics=measured)
 
 
@@ -147,7 +150,7 @@ def _mean_over_draws(scores: Array, draws: Array, is_ood: Array) -> tuple[Array,
 
 def _run(
     log: pathlib.Path,
-    known: Sequence[results.Record],
+    known: Sequence[Record],
     name: str,
     method: str,
     recipe: recipes.Recipe,
@@ -160,17 +163,19 @@ def _run(
     dataset = datasets.load(name, FLAGS.data_dir)
     with progress.Line(f"{method} on {name}") as line:
         outcome = train(
-            dataset, method, recipe, *numbers, path=FLAGS.path, progress=line
+            dataset, method, recipe, *numbers, kernel=FLAGS.kernel, progress=line
         )
-    for sentence in runs.failures(outcome):
+    for sentence in experiment.failures(outcome):
         print(sentence, file=sys.stderr)
-    marked = [record | {"protocol": "citation"} for record in runs.records(outcome)]
-    results.append(log, *marked)
+    marked = [
+        record | {"protocol": "citation"} for record in experiment.records(outcome)
+    ]
+    append_records(log, *marked)
     return len(outcome.failed) == len(outcome.setting)
 
 
 def recorded(
-    known: Sequence[results.Record],
+    known: Sequence[Record],
     name: str,
     method: str,
     recipe: recipes.Recipe,
@@ -186,15 +191,7 @@ def recorded(
         "model_seeds": list(model_seeds),
     }
     rows = [row.detector for row in gkde_table.ROWS if row.method == method]
-    return all(results.latest(known, detector=d, **wanted) for d in rows)
-
-
-def _check(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise InputError(
-                f"There is no {kind} '{name}' here: choose from {', '.join(known)}."
-            )
+    return all(latest(known, detector=d, **wanted) for d in rows)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,9 @@ import numpy as np
 from absl import flags
 from matplotlib.axes import Axes
 
-from experiments import app, figures
+from experiments.support import figures
 from oodgat_jax import metrics
+from oodgat_jax.cli import app
 from oodgat_jax.types import InputError
 
 PREFIX = "scores_"

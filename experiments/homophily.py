@@ -18,9 +18,12 @@ from collections.abc import Sequence
 import numpy as np
 from absl import flags
 
-from experiments import app, choices, published, results, studies, tables
-from oodgat_jax import datasets, edge_kinds
-from oodgat_jax.datasets import DATASETS
+from experiments.support import choices, paper_results, study
+from oodgat_jax import datasets, tables
+from oodgat_jax.cli import app
+from oodgat_jax.datasets import DATASETS, edge_kinds
+from oodgat_jax.records import Record, append_lines, latest, read_lines, versions
+from oodgat_jax.registry import check_names
 from oodgat_jax.types import Dataset, InputError
 
 FLAGS = flags.FLAGS
@@ -41,21 +44,18 @@ def main() -> None:
     log = folder / FILE
     names = () if FLAGS.from_records else _names()
     for name in names:
-        results.append_line(log, measure(datasets.load(name, FLAGS.data_dir)))
-    records = results.read_lines(log)
-    studies.show(folder, "homophily", draw(records), NOTE)
+        append_lines(log, measure(datasets.load(name, FLAGS.data_dir)))
+    records = read_lines(log)
+    study.show(folder, "homophily", draw(records), NOTE)
 
 
 def _names() -> list[str]:
     names = choices.names(FLAGS.datasets, PAPER, FLAGS.data_dir)
-    for name in names:
-        if name not in DATASETS:
-            known = ", ".join(DATASETS)
-            raise InputError(f"There is no data set '{name}': choose from {known}.")
+    check_names("data set", names, DATASETS)
     return names
 
 
-def measure(dataset: Dataset) -> results.Record:
+def measure(dataset: Dataset) -> Record:
     """The record of a data set."""
     kinds = edge_kinds.kinds(dataset)
     counts = np.bincount(kinds[kinds >= 0], minlength=len(edge_kinds.KINDS))
@@ -67,14 +67,14 @@ def measure(dataset: Dataset) -> results.Record:
         "edges_by_kind": dict(zip(edge_kinds.KINDS, counts.tolist(), strict=True)),
         "class_homophily": edge_kinds.class_homophily(dataset),
         "identity_homophily": edge_kinds.identity_homophily(dataset),
-        "versions": results.versions(),
+        "versions": versions(),
     }
 
 
-def draw(records: Sequence[results.Record]) -> tables.Table:
+def draw(records: Sequence[Record]) -> tables.Table:
     """A row per data set, from its latest record."""
-    names = published.in_order([record["dataset"] for record in records])
-    rows = [_row(results.latest(records, dataset=name)) for name in names]
+    names = paper_results.in_order([record["dataset"] for record in records])
+    rows = [_row(latest(records, dataset=name)) for name in names]
     if not rows:
         raise InputError("There is no record of homophily: run it first.")
     header = ["Data set", "nodes", "OOD nodes", "edges"]
@@ -82,7 +82,7 @@ def draw(records: Sequence[results.Record]) -> tables.Table:
     return tables.Table([*header, "by class", "by ID/OOD"], rows)
 
 
-def _row(record: results.Record) -> list[tables.Cell | str]:
+def _row(record: Record) -> list[tables.Cell | str]:
     shares = [count / record["edges"] for count in record["edges_by_kind"].values()]
     shares += [record["class_homophily"], record["identity_homophily"]]
     return [

@@ -23,20 +23,14 @@ import numpy as np
 from absl import flags
 from sklearn.metrics import f1_score
 
-from experiments import (
-    app,
-    end_to_end_table,
-    no_ood_labels_table,
-    progress,
-    results,
-    runs,
-    whole,
-)
-from oodgat_jax import datasets, metrics, recipes, splits
+from experiments.support import main_table, no_ood_labels_table
+from oodgat_jax import atomic_files, datasets, experiment, metrics, splits
+from oodgat_jax.cli import app, progress
 from oodgat_jax.estimator import OODGATClassifier
 from oodgat_jax.estimator.classifier import Answer
 from oodgat_jax.estimator.thresholds import THRESHOLDS
-from oodgat_jax.methods import METHODS
+from oodgat_jax.methods import METHODS, recipes
+from oodgat_jax.records import Record, append_records, latest, read_records, versions
 from oodgat_jax.types import Dataset, InputError, Split
 
 FLAGS = flags.FLAGS
@@ -48,7 +42,7 @@ def main() -> None:
     """Trains what is missing, then draws."""
     folder = app.out_folder(FLAGS.out)
     log = folder / FILE
-    known = results.read(log) if log.exists() or FLAGS.from_records else []
+    known = read_records(log) if log.exists() or FLAGS.from_records else []
     if not FLAGS.from_records:
         for name in FLAGS.datasets:
             recipe = recipes.recipe(name, FLAGS.method)
@@ -57,21 +51,21 @@ def main() -> None:
                 continue
             dataset = datasets.load(name, FLAGS.data_dir)
             record = measure(dataset, FLAGS.method, recipe, FLAGS.splits, FLAGS.seeds)
-            results.append(log, record)
+            append_records(log, record)
             known.append(record)
-    labelled = folder / end_to_end_table.FILE
-    beside = results.read(labelled) if labelled.exists() else []
+    labelled = folder / main_table.FILE
+    beside = read_records(labelled) if labelled.exists() else []
     print(no_ood_labels_table.text(known, beside))
     page = no_ood_labels_table.markdown(known, beside)
-    whole.text(folder / "no_ood_labels.md", page)
+    atomic_files.text(folder / "no_ood_labels.md", page)
     print(f"Written: {log}, {folder / 'no_ood_labels.md'}")
 
 
 def measure(
     dataset: Dataset, method: str, recipe: recipes.Recipe, count: int, members: int
-) -> results.Record:
+) -> Record:
     """One record, with a value per split."""
-    seeds = runs.split_seeds(count)
+    seeds = experiment.split_seeds(count)
     drawn = [splits.draw(dataset, seed) for seed in seeds]
     began = time.perf_counter()
     found = []
@@ -90,7 +84,7 @@ def measure(
         "steps_run": [recipe["max_steps"]] * count,
         "hyperparameters": recipe,
         "split_digest": splits.digest(splits.stack(drawn)),
-        "versions": results.versions(),
+        "versions": versions(),
         "devices": [device.device_kind for device in jax.local_devices()],
         "seconds": round(time.perf_counter() - began, 3),
     }
@@ -144,10 +138,10 @@ def _recorded(records, dataset: str, recipe: recipes.Recipe) -> bool:
         "dataset": dataset,
         "method": FLAGS.method,
         "members": FLAGS.seeds,
-        "split_seeds": list(runs.split_seeds(FLAGS.splits)),
+        "split_seeds": list(experiment.split_seeds(FLAGS.splits)),
         "hyperparameters": recipe,
     }
-    return results.latest(records, **wanted) is not None
+    return latest(records, **wanted) is not None
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ What is recorded there with the same settings is not measured again, so that the
 command goes on where it stopped. Exit code 2: the input was wrong; 1: every run failed.
 """
 
-import functools
 import pathlib
 import sys
 import time
@@ -29,19 +28,21 @@ import jax
 import numpy as np
 from absl import flags
 
-from experiments import (
-    app,
-    end_to_end,
-    post_hoc_table,
-    progress,
-    results,
-    runs,
-    tables,
-)
-from experiments.post_hoc_table import ROWS, Row
-from oodgat_jax import datasets, detectors, methods, metrics, recipes
+from experiments import end_to_end
+from experiments.support import post_hoc_table
+from experiments.support.post_hoc_table import ROWS, Row
+from oodgat_jax import datasets, detectors, evaluation, experiment, tables
+from oodgat_jax.cli import app, progress
 from oodgat_jax.detectors import DETECTORS, FACTORIES, GRIDS, Settings
-from oodgat_jax.types import InputError
+from oodgat_jax.methods import recipes
+from oodgat_jax.records import (
+    Record,
+    append_records,
+    kept_metrics,
+    read_records,
+    recorded,
+)
+from oodgat_jax.registry import check_names
 
 FLAGS = flags.FLAGS
 OWN: app.Definitions = {
@@ -63,10 +64,10 @@ def main() -> int | None:
     trained = list(dict.fromkeys(row.method for row in rows))
     chosen = end_to_end.plan(FLAGS.datasets, trained, FLAGS.set)
     log = folder / FILE
-    known = results.read(log) if log.exists() or FLAGS.from_records else []
+    known = read_records(log) if log.exists() or FLAGS.from_records else []
     work = [] if FLAGS.from_records else chosen
     failed = [_run(folder, missing(known, rows, *each), *each) for each in work]
-    records = results.read(log)
+    records = read_records(log)
     names = post_hoc_table.known(records) if FLAGS.from_records else FLAGS.datasets
     print(tables.as_text(post_hoc_table.draw(records, names)))
     print(post_hoc_table.note(records))
@@ -79,40 +80,35 @@ def main() -> int | None:
 
 def choose(names: Sequence[str] | None) -> list[Row]:
     """The rows of the named detectors; all for None."""
-    known = dict.fromkeys(row.detector for row in ROWS)
-    for name in names or ():
-        if name not in known:
-            raise InputError(
-                f"The table has no detector '{name}': choose from {', '.join(known)}."
-            )
+    check_names("detector", names or (), [row.detector for row in ROWS])
     return [row for row in ROWS if names is None or row.detector in names]
 
 
 def missing(
-    known: Sequence[results.Record],
+    known: Sequence[Record],
     rows: Sequence[Row],
     name: str,
     method: str,
     recipe: recipes.Recipe,
 ) -> list[Row]:
     """The rows of a method that these runs are not recorded with."""
-    seeds = runs.split_seeds(FLAGS.splits), tuple(range(FLAGS.seeds))
+    seeds = experiment.split_seeds(FLAGS.splits), tuple(range(FLAGS.seeds))
     return [
         row
         for row in rows
         if row.method == method
-        and not runs.recorded(known, name, method, recipe, *seeds, [row.detector])
+        and not recorded(known, name, method, recipe, *seeds, [row.detector])
     ]
 
 
-def measure(outcome: runs.Outcome, row: Row) -> list[results.Record]:
+def measure(outcome: experiment.Result, row: Row) -> list[Record]:
     """The records of a row: its detector tuned and scored on all runs."""
     began = time.perf_counter()
     scored, records = {}, []  # validation and oracle are often the same settings
     for selection, settings in select(outcome, row).items():
         if repr(settings) not in scored:
             scored[repr(settings)] = _scored(outcome, row, settings)
-        (record,) = runs.records(scored[repr(settings)])
+        (record,) = experiment.records(scored[repr(settings)])
         records.append(
             record
             | {
@@ -124,15 +120,15 @@ def measure(outcome: runs.Outcome, row: Row) -> list[results.Record]:
     return records
 
 
-def select(outcome: runs.Outcome, row: Row) -> dict[str, Settings]:
+def select(outcome: experiment.Result, row: Row) -> dict[str, Settings]:
     """Selection -> settings of a detector, tuned on the runs that did not fail."""
     if row.detector not in GRIDS:
         return {"fixed": {}}
     whole = np.flatnonzero(outcome.states.failed_at < 0)
     tuned = detectors.tune(
         row.detector,
-        functools.partial(methods.predictor, outcome.module),
-        jax.tree.map(lambda leaf: leaf[whole], outcome.states.best),
+        evaluation.predictor(outcome.task),
+        jax.tree.map(lambda x: x[whole], evaluation.trained(outcome.states)),
         outcome.graph,
         jax.tree.map(lambda leaf: leaf[whole], outcome.splits),
     )
@@ -151,29 +147,29 @@ def _run(
         print(f"{method} on {name} is recorded already.", file=sys.stderr)
         return False
     with progress.Line(f"{method} on {name}") as line:
-        outcome = runs.run(
+        outcome = experiment.execute(
             datasets.load(name, FLAGS.data_dir),
             method,
             recipe,
-            runs.split_seeds(FLAGS.splits),
+            experiment.split_seeds(FLAGS.splits),
             range(FLAGS.seeds),
-            path=FLAGS.path,
+            kernel=FLAGS.kernel,
             progress=line,
         )
-    for sentence in runs.failures(outcome):
+    for sentence in experiment.failures(outcome):
         print(sentence, file=sys.stderr)
     if len(outcome.failed) == len(outcome.setting):
         return True
     end_to_end.record(folder, outcome)
     for row in rows:
         records = measure(outcome, row)
-        results.append(folder / FILE, *records)
+        append_records(folder / FILE, *records)
         print("\n".join(map(_describe, records)), file=sys.stderr)
     return False
 
 
-def _describe(record: results.Record) -> str:
-    auroc = tables.result(runs.kept(record)["auroc"]).text
+def _describe(record: Record) -> str:
+    auroc = tables.result(kept_metrics(record)["auroc"]).text
     settings = ", ".join(f"{k}={v}" for k, v in record["detector_settings"].items())
     return (
         f"{record['detector']} on {record['dataset']}, {record['selection']}: AUROC "
@@ -181,22 +177,24 @@ def _describe(record: results.Record) -> str:
     )
 
 
-def _scored(outcome: runs.Outcome, row: Row, settings: Settings) -> runs.Outcome:
+def _scored(
+    outcome: experiment.Result, row: Row, settings: Settings
+) -> experiment.Result:
     """The outcome with this detector's scores and metrics instead of its own."""
     name = row.detector
     detector = FACTORIES[name](**settings) if settings else DETECTORS[name]
     scores = detectors.score_runs(
         detector,
-        functools.partial(methods.predictor, outcome.module),
-        outcome.states.best,
+        evaluation.predictor(outcome.task),
+        evaluation.trained(outcome.states),
         outcome.graph,
         outcome.splits,
     )
-    evaluate = jax.jit(jax.vmap(metrics.evaluate))
-    found = jax.device_get(evaluate(scores, outcome.logits, outcome.splits))
-    failed = outcome.states.failed_at >= 0
-    found = {metric: np.where(failed, np.nan, v) for metric, v in found.items()}
-    return outcome._replace(scores={name: np.asarray(scores)}, metrics={name: found})
+    found = jax.device_get(
+        {name: evaluation.evaluate(scores, outcome.logits, outcome.splits)}
+    )
+    found = experiment.without_failed(found, outcome.states)
+    return outcome._replace(scores={name: np.asarray(scores)}, metrics=found)
 
 
 if __name__ == "__main__":

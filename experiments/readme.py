@@ -19,25 +19,27 @@ from absl import flags
 
 from experiments import (
     ablation,
-    app,
-    benchmark_table,
     edge_removal,
     edge_roles,
-    end_to_end_table,
-    figures,
     findings,
-    gkde_table,
     homophily,
-    no_ood_labels_table,
-    post_hoc_table,
-    results,
-    scale,
     sensitivity,
-    tables,
     tune,
     visualize,
-    whole,
 )
+from experiments.support import (
+    RECORDS_DIR,
+    benchmark_table,
+    figures,
+    gkde_table,
+    main_table,
+    no_ood_labels_table,
+    post_hoc_table,
+    scale,
+)
+from oodgat_jax import atomic_files, tables
+from oodgat_jax.cli import app
+from oodgat_jax.records import read_lines, read_records
 from oodgat_jax.types import InputError
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -51,7 +53,7 @@ OWN: app.Definitions = {
         "Files to rewrite.",
         {},
     ),
-    **app.RECORDS_DIR,
+    **RECORDS_DIR,
 }
 
 MARK = re.compile(r"<!-- (?:begin|end) generated: (\S+) -->")
@@ -62,46 +64,46 @@ BLOCK = re.compile(
 
 def post_hoc(folder: pathlib.Path) -> str:
     """Post-hoc detectors beside OODGAT on every data set recorded."""
-    return post_hoc_table.markdown(results.read(folder / "post_hoc.jsonl"))
+    return post_hoc_table.markdown(read_records(folder / "post_hoc.jsonl"))
 
 
 def gkde(folder: pathlib.Path) -> str:
     """OODGAT beside GKDE under GKDE's protocol."""
-    return gkde_table.markdown(results.read(folder / "gkde.jsonl"))
+    return gkde_table.markdown(read_records(folder / "gkde.jsonl"))
 
 
 def no_ood_labels(folder: pathlib.Path) -> str:
     """The classifier's choices without OOD labels beside those with them."""
-    records = results.read(folder / "no_ood_labels.jsonl")
-    labelled = results.read(folder / end_to_end_table.FILE)
+    records = read_records(folder / "no_ood_labels.jsonl")
+    labelled = read_records(folder / main_table.FILE)
     return no_ood_labels_table.markdown(records, labelled)
 
 
 def benchmark(folder: pathlib.Path) -> str:
     """The speed of training beside the authors' code."""
-    return benchmark_table.markdown(results.read_lines(folder / "benchmark.jsonl"))
+    return benchmark_table.markdown(read_lines(folder / "benchmark.jsonl"))
 
 
 def end_to_end(folder: pathlib.Path) -> str:
     """Baselines and OODGAT on every data set recorded, beside the paper's figures."""
-    return end_to_end_table.markdown(results.read(folder / end_to_end_table.FILE))
+    return main_table.markdown(read_records(folder / main_table.FILE))
 
 
 def edges_removed(folder: pathlib.Path) -> str:
     """GCN's accuracy with inter-edges removed."""
-    records = results.read(folder / edge_removal.FILE)
+    records = read_records(folder / edge_removal.FILE)
     return tables.with_note(edge_removal.draw(records), edge_removal.note(records))
 
 
 def ablated(folder: pathlib.Path) -> str:
     """OODGAT with some of its regularisers."""
-    records = results.read(folder / ablation.FILE)
+    records = read_records(folder / ablation.FILE)
     return tables.with_note(ablation.draw(records), ablation.note(records))
 
 
 def homophilies(folder: pathlib.Path) -> str:
     """Homophily of the data sets by class and by ID/OOD."""
-    records = results.read_lines(folder / homophily.FILE)
+    records = read_lines(folder / homophily.FILE)
     return tables.with_note(homophily.draw(records), homophily.NOTE)
 
 
@@ -112,13 +114,13 @@ def found(folder: pathlib.Path) -> str:
 
 def tuned(folder: pathlib.Path) -> str:
     """What tuning chose, and its test figures."""
-    records = results.read(folder / tune.FILE)
+    records = read_records(folder / tune.FILE)
     return tables.with_note(tune.draw(records), tune.NOTE)
 
 
 def scaled(folder: pathlib.Path) -> str:
     """What a step on a spread graph costs."""
-    return tables.as_markdown(scale.draw(results.read_lines(folder / "scale.jsonl")))
+    return tables.as_markdown(scale.draw(read_lines(folder / "scale.jsonl")))
 
 
 TABLES: dict[str, Callable[[pathlib.Path], str]] = {
@@ -169,7 +171,7 @@ def run(readme: pathlib.Path, folder: pathlib.Path, check: bool) -> bool:
     old = readme.read_text(encoding="utf-8")
     new = rewrite(old, folder)
     if new != old and not check:
-        whole.text(readme, new)
+        atomic_files.text(readme, new)
     return new == old
 
 
@@ -177,7 +179,7 @@ def draw_figures(page: pathlib.Path, folder: pathlib.Path) -> None:
     """Draws the analyses' figures that a page shows, where it looks for them."""
     for path, analysis, title in IMAGE.findall(page.read_text(encoding="utf-8")):
         module = FIGURES[analysis]
-        drawn = module.draw_figures(results.read(folder / module.FILE))
+        drawn = module.draw_figures(read_records(folder / module.FILE))
         if title not in drawn:
             known = ", ".join(drawn) or "none"
             raise InputError(f"{page} shows {path}: there are records of {known}.")

@@ -14,9 +14,11 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from experiments import app, report_page, report_settings, whole
-from experiments.report_sections import SECTIONS, Section, read
-from experiments.results import Record
+from experiments.support import RECORDS_DIR, report_page, report_settings
+from experiments.support.report_sections import SECTIONS, Section, read
+from oodgat_jax import atomic_files
+from oodgat_jax.cli import app
+from oodgat_jax.records import Record
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
@@ -39,7 +41,7 @@ def main() -> None:
     """Reads all records, draws, writes."""
     folder = app.out_folder(FLAGS.out)
     path = folder / FILE
-    whole.text(path, draw(pathlib.Path(FLAGS.records_dir)))
+    atomic_files.text(path, draw(pathlib.Path(FLAGS.records_dir)))
     print(f"Written: {path}")
 
 
@@ -94,4 +96,4 @@ def content(
 
 
 if __name__ == "__main__":
-    app.run(main, ["out"], app.RECORDS_DIR)
+    app.run(main, ["out"], RECORDS_DIR)

@@ -23,23 +23,17 @@ from absl import flags
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments import (
-    ablation,
-    app,
-    choices,
-    figures,
-    results,
-    runs,
-    studies,
-    tables,
-    tune,
-)
-from oodgat_jax import datasets, recipes
+from experiments import ablation, tune
+from experiments.support import choices, figures, study
+from oodgat_jax import datasets, tables
+from oodgat_jax.cli import app
+from oodgat_jax.methods import recipes
+from oodgat_jax.records import Record, count_runs, kept_metrics, read_records
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
 PAPER = ("amazon-computers",)
-SHARED = (*studies.SHARED, "method")
+SHARED = (*study.SHARED, "method")
 VALUES: Mapping[str, tuple[float, ...]] = {
     "consistency": (0.0, 0.5, 1.0, 2.0, 4.0),
     "entropy": (0.0, 0.01, 0.05, 0.1, 0.3),
@@ -73,15 +67,15 @@ def main() -> None:
     folder = app.out_folder(FLAGS.out)
     if not FLAGS.from_records:
         (name,) = choices.names(FLAGS.dataset, PAPER, FLAGS.data_dir)
-        studies.train(folder / FILE, trainings(name, FLAGS.method))
-    records = results.read(folder / FILE)
+        study.train(folder / FILE, trainings(name, FLAGS.method))
+    records = read_records(folder / FILE)
     drawn = draw_figures(records)
-    studies.show(folder, "sensitivity", draw(records), note(records), drawn)
+    study.show(folder, "sensitivity", draw(records), note(records), drawn)
 
 
-def trainings(name: str, method: str) -> list[studies.Training]:
+def trainings(name: str, method: str) -> list[study.Training]:
     """One per curve, its values one more axis of the runs."""
-    recipe = studies.recipe(name, method)
+    recipe = study.recipe(name, method)
     curves = tune.parse_grid(FLAGS.values, recipe) if FLAGS.values else VALUES
     for each in curves:
         if each not in recipes.floats(recipe):
@@ -89,7 +83,7 @@ def trainings(name: str, method: str) -> list[studies.Training]:
             raise InputError(f"{method} has no float '{each}': choose from {able}.")
     dataset = datasets.load(name, FLAGS.data_dir)
     return [
-        studies.Training(
+        study.Training(
             f"{method} on {name}, {each}",
             dataset,
             method,
@@ -103,8 +97,8 @@ def trainings(name: str, method: str) -> list[studies.Training]:
 
 
 def curves(
-    records: Sequence[results.Record], dataset: str, method: str
-) -> dict[str, dict[str, list[results.Record]]]:
+    records: Sequence[Record], dataset: str, method: str
+) -> dict[str, dict[str, list[Record]]]:
     """Hyper-parameter -> detector -> records by rising value, of the latest base."""
     mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
     mine = [r for r in mine if r["base"] == mine[-1]["base"]]
@@ -112,17 +106,15 @@ def curves(
     return {name: _points(mine, name) for name in varied}
 
 
-def _changed(record: results.Record) -> list[str]:
+def _changed(record: Record) -> list[str]:
     """Names of the hyper-parameters that are not the base's; none for the base."""
     setting = record["hyperparameters"]
     return [name for name, value in record["base"].items() if setting[name] != value]
 
 
-def _points(
-    records: Sequence[results.Record], name: str
-) -> dict[str, list[results.Record]]:
+def _points(records: Sequence[Record], name: str) -> dict[str, list[Record]]:
     """Detector -> latest record of each value, rising; the base is one of them."""
-    found: dict[str, dict[float, results.Record]] = {}
+    found: dict[str, dict[float, Record]] = {}
     for record in records:
         if _changed(record) in ([], [name]):
             points = found.setdefault(record["detector"], {})
@@ -130,7 +122,7 @@ def _points(
     return {d: [p[value] for value in sorted(p)] for d, p in found.items()}
 
 
-def draw(records: Sequence[results.Record]) -> tables.Table:
+def draw(records: Sequence[Record]) -> tables.Table:
     """A row per value of each curve and detector."""
     rows = []
     for pair in ablation.known(records):
@@ -143,12 +135,12 @@ def draw(records: Sequence[results.Record]) -> tables.Table:
     return tables.Table([*header, *METRICS.values()], rows)
 
 
-def note(records: Sequence[results.Record]) -> str:
+def note(records: Sequence[Record]) -> str:
     """What the figures are."""
-    return NOTE.format(runs=results.count_runs(records))
+    return NOTE.format(runs=count_runs(records))
 
 
-def draw_figures(records: Sequence[results.Record]) -> dict[str, Figure]:
+def draw_figures(records: Sequence[Record]) -> dict[str, Figure]:
     """`DATASET-METHOD` -> a panel per hyper-parameter."""
     drawn = {}
     for pair in ablation.known(records):
@@ -167,15 +159,13 @@ def draw_figures(records: Sequence[results.Record]) -> dict[str, Figure]:
     return drawn
 
 
-def _cells(record: results.Record, name: str) -> list[tables.Cell | str]:
-    kept = runs.kept(record)
+def _cells(record: Record, name: str) -> list[tables.Cell | str]:
+    kept = kept_metrics(record)
     value = f"{record['hyperparameters'][name]:g}"
     return [value, *(tables.result(kept[metric]) for metric in METRICS)]
 
 
-def _panel(
-    axis: Axes, name: str, detectors: Mapping[str, Sequence[results.Record]]
-) -> None:
+def _panel(axis: Axes, name: str, detectors: Mapping[str, Sequence[Record]]) -> None:
     """Lines over equally spaced values, since they grow by factors and begin at 0."""
     detector = "ATT" if "ATT" in detectors else next(iter(detectors))
     points = detectors[detector]

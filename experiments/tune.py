@@ -20,20 +20,22 @@ from collections.abc import Mapping, Sequence
 
 from absl import flags
 
-from experiments import (
-    app,
-    end_to_end_table,
-    progress,
-    published,
-    results,
-    runs,
-    tables,
+from experiments.support import main_table, paper_results, study
+from oodgat_jax import datasets, experiment, tables
+from oodgat_jax.cli import app, progress
+from oodgat_jax.methods import METHODS, recipes
+from oodgat_jax.records import (
+    Record,
+    append_records,
+    count_runs,
+    kept_metrics,
+    read_records,
+    recorded,
 )
-from oodgat_jax import datasets, recipes
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
-SHARED = ("dataset", "method", "splits", "seeds", "set", "out", "data_dir", "path")
+SHARED = ("dataset", "method", "splits", "seeds", "set", "out", "data_dir", "kernel")
 OWN: app.Definitions = {
     "grid": (
         flags.DEFINE_multi_string,
@@ -64,16 +66,19 @@ def main() -> None:
     recipe = recipes.override(recipes.recipe(FLAGS.dataset, FLAGS.method), FLAGS.set)
     cells = grid_cells(recipe, parse_grid(FLAGS.grid, recipe))
     log = app.out_folder(FLAGS.out) / FILE
-    main_table = log.parent / end_to_end_table.FILE
-    known, others = (results.read(f) if f.exists() else [] for f in (log, main_table))
-    seeds = runs.split_seeds(FLAGS.splits), tuple(range(FLAGS.seeds))
+    beside = log.parent / main_table.FILE
+    known, others = (read_records(f) if f.exists() else [] for f in (log, beside))
+    seeds = experiment.split_seeds(FLAGS.splits), tuple(range(FLAGS.seeds))
     names = FLAGS.dataset, FLAGS.method
-    missing = [cell for cell in cells if not runs.recorded(known, *names, cell, *seeds)]
+    detectors = METHODS[FLAGS.method].detectors
     missing = [
-        cell for cell in missing if not runs.borrow(log, others, *names, cell, *seeds)
+        cell for cell in cells if not recorded(known, *names, cell, *seeds, detectors)
+    ]
+    missing = [
+        cell for cell in missing if not study.borrow(log, others, *names, cell, *seeds)
     ]
     train_cells(log, missing, len(cells), seeds)
-    print(report(results.read(log), FLAGS.dataset, FLAGS.method, cells, seeds))
+    print(report(read_records(log), FLAGS.dataset, FLAGS.method, cells, seeds))
 
 
 def parse_grid(
@@ -128,7 +133,7 @@ def train_cells(
     began = time.monotonic()
     trained, size = 0, 1
     while trained < len(cells):
-        batch = first_batch(cells[trained:], size)
+        batch = first_batch(cells[trained:], size, FLAGS.method)
         first = total - len(cells) + trained + 1
         title = f"{FLAGS.method} on {FLAGS.dataset}, cells {first} to "
         title += f"{first + len(batch) - 1} of {total}"
@@ -136,45 +141,48 @@ def train_cells(
             left = (time.monotonic() - began) / trained * (len(cells) - trained)
             title += f", about {left / 60:.0f} min left"
         with progress.Line(title) as line:
-            outcome = runs.run(
+            outcome = experiment.execute(
                 dataset,
                 FLAGS.method,
                 batch[0],
                 *seeds,
-                hypers=[recipes.floats(cell) for cell in batch],
-                path=FLAGS.path,
+                hypers=[recipes.floats(cell, METHODS[FLAGS.method]) for cell in batch],
+                kernel=FLAGS.kernel,
                 progress=line,
             )
-        results.append(log, *runs.records(outcome))
+        append_records(log, *experiment.records(outcome))
         trained += len(batch)
         size = 2 * size if outcome.seconds < BATCH_SECONDS / 2 else size
 
 
-def first_batch(cells: Sequence[recipes.Recipe], size: int) -> Sequence[recipes.Recipe]:
-    """The first cells, at most `size`, that differ in floats only: one program's."""
-    whole = {n: v for n, v in cells[0].items() if isinstance(v, int)}
-    same = itertools.takewhile(lambda cell: cell == cell | whole, cells[:size])
+def first_batch(
+    cells: Sequence[recipes.Recipe], size: int, method: str
+) -> Sequence[recipes.Recipe]:
+    """Returns the first cells, at most `size`, that one program can train."""
+    traced = recipes.floats(cells[0], METHODS[method])
+    fixed = {name: v for name, v in cells[0].items() if name not in traced}
+    same = itertools.takewhile(lambda cell: cell == cell | fixed, cells[:size])
     return list(same)
 
 
 def best(
-    records: Sequence[results.Record],
+    records: Sequence[Record],
     dataset: str,
     method: str,
     cells: Sequence[recipes.Recipe],
     seeds: tuple[Sequence[int], Sequence[int]],
-) -> list[tuple[float, list[results.Record]]]:
+) -> list[tuple[float, list[Record]]]:
     """(validation, records of all detectors) of the recorded cells, best first."""
-    found = []
+    found, detectors = [], METHODS[method].detectors
     for cell in cells:
-        mine = runs.recorded(records, dataset, method, cell, *seeds)
+        mine = recorded(records, dataset, method, cell, *seeds, detectors)
         if mine:
             found.append((_validation(mine[0]), mine))
     return sorted(found, key=lambda pair: -pair[0])
 
 
 def report(
-    records: Sequence[results.Record],
+    records: Sequence[Record],
     dataset: str,
     method: str,
     cells: Sequence[recipes.Recipe],
@@ -196,9 +204,9 @@ def report(
 
 
 def _row(
-    score: float, record: results.Record, varied: Sequence[str]
+    score: float, record: Record, varied: Sequence[str]
 ) -> list[tables.Cell | str]:
-    setting, kept = record["hyperparameters"], runs.kept(record)
+    setting, kept = record["hyperparameters"], kept_metrics(record)
     return [
         *(f"{setting[name]:g}" for name in varied),
         f"{score:.3f}",
@@ -207,7 +215,7 @@ def _row(
     ]
 
 
-def _validation(record: results.Record) -> float:
+def _validation(record: Record) -> float:
     """Mean validation score; a run that failed counts as 0."""
     scores = record["validation"]
     failed = {entry["run"] for entry in record["failed_runs"]}
@@ -216,7 +224,7 @@ def _validation(record: results.Record) -> float:
 
 
 def tuned(
-    records: Sequence[results.Record], dataset: str, method: str
+    records: Sequence[Record], dataset: str, method: str
 ) -> recipes.Recipe | None:
     """The best recorded setting of a method on a data set by validation, if any."""
     mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
@@ -225,7 +233,7 @@ def tuned(
     return max(mine, key=_validation)["hyperparameters"]
 
 
-def draw(records: Sequence[results.Record]) -> tables.Table:
+def draw(records: Sequence[Record]) -> tables.Table:
     """What was chosen of all recorded cells, a row per data set, method and score."""
     rows = []
     for dataset, method in dict.fromkeys((r["dataset"], r["method"]) for r in records):
@@ -238,19 +246,19 @@ def draw(records: Sequence[results.Record]) -> tables.Table:
         latest = {r["detector"]: r for r in mine if r["hyperparameters"] == chosen}
         for detector, record in latest.items():
             title = f"{method}-{detector}"
-            counts = str(cells), results.count_runs([record])
+            counts = str(cells), count_runs([record])
             rows.append([dataset, title, *counts, text, *_beside_paper(record)])
     header = ["Data set", "Method", "Cells", "Runs", "Chosen", *tables.COLUMNS.values()]
     return tables.Table(header, rows)
 
 
-def _beside_paper(record: results.Record) -> list[tables.Cell]:
+def _beside_paper(record: Record) -> list[tables.Cell]:
     """A cell per metric; the paper's rows are those of the main table."""
     key = record["method"], record["detector"]
-    rows = {(row.method, row.detector): row.paper for row in end_to_end_table.ROWS}
-    kept, where = runs.kept(record), (rows.get(key, ""), record["dataset"])
+    rows = {(row.method, row.detector): row.paper for row in main_table.ROWS}
+    kept, where = kept_metrics(record), (rows.get(key, ""), record["dataset"])
     return [
-        tables.result(kept[metric], published.published("end_to_end", *where, metric))
+        tables.result(kept[metric], paper_results.figure("end_to_end", *where, metric))
         for metric in tables.COLUMNS
     ]
 

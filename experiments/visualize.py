@@ -20,25 +20,17 @@ three minutes on two cores.
 from collections.abc import Mapping, Sequence
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from absl import flags
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments import (
-    app,
-    choices,
-    dynamics,
-    figures,
-    histogram,
-    published,
-    results,
-    runs,
-    studies,
-)
-from oodgat_jax import datasets, methods, recipes, train
-from oodgat_jax.methods import METHODS
+from experiments import histogram
+from experiments.support import choices, dynamics, figures, paper_results, study
+from oodgat_jax import datasets, evaluation, experiment, methods
+from oodgat_jax.cli import app
+from oodgat_jax.methods import METHODS, recipes
+from oodgat_jax.records import Record, read_records
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
@@ -72,23 +64,23 @@ def main() -> None:
     folder = app.out_folder(FLAGS.out)
     if not FLAGS.from_records:
         (name,) = choices.names(FLAGS.dataset, PAPER, FLAGS.data_dir)
-        studies.train(folder / FILE, trainings(name, FLAGS.methods), look)
-    records = results.read(folder / FILE)
-    studies.show(folder, "visualize", drawn=draw_figures(records))
+        study.train(folder / FILE, trainings(name, FLAGS.methods), look)
+    records = read_records(folder / FILE)
+    study.show(folder, "visualize", drawn=draw_figures(records))
 
 
-def trainings(name: str, chosen: Sequence[str]) -> list[studies.Training]:
+def trainings(name: str, chosen: Sequence[str]) -> list[study.Training]:
     """One per method."""
-    found = studies.recipes_of([(name, method, None) for method in chosen])
+    found = study.recipes_of([(name, method, None) for method in chosen])
     dataset = datasets.load(name, FLAGS.data_dir)
     keys = {"followed_steps": FLAGS.steps}
     return [
-        studies.Training(f"{method} on {name}", dataset, method, recipe, keys)
+        study.Training(f"{method} on {name}", dataset, method, recipe, keys)
         for method, recipe in zip(chosen, found, strict=True)
     ]
 
 
-def look(outcome: runs.Outcome, detector: str) -> dict:
+def look(outcome: experiment.Result, detector: str) -> dict:
     """What the figure shows of an outcome, for the record of a detector."""
     shown = _median_run(outcome.metrics[detector]["auroc"])
     test = np.asarray(outcome.splits.test[shown])
@@ -111,12 +103,12 @@ def _median_run(aurocs: np.ndarray) -> int:
     return int(np.nanargmin(np.abs(aurocs - np.nanmedian(aurocs))))
 
 
-def embed(outcome: runs.Outcome, run: int) -> dict[str, list]:
+def embed(outcome: experiment.Result, run: int) -> dict[str, list]:
     """t-SNE of the hidden layer: x, y and label of each node shown."""
     from sklearn.manifold import TSNE  # late: seconds of the start of others
 
-    params = jax.tree.map(lambda leaf: leaf[run], outcome.states.best)
-    hidden = methods.predictor(outcome.module, params)(outcome.graph).hidden
+    found = jax.tree.map(lambda x: x[run], evaluation.trained(outcome.states))
+    hidden = outcome.task.predict(*found, outcome.graph).hidden
     nodes = np.arange(len(hidden))
     if len(nodes) > FLAGS.points:
         rng = np.random.default_rng(0)
@@ -132,22 +124,18 @@ def embed(outcome: runs.Outcome, run: int) -> dict[str, list]:
     }
 
 
-def follow(outcome: runs.Outcome) -> dict[str, list]:
+def follow(outcome: experiment.Result) -> dict[str, list]:
     """Mean entropies {kind: [S, T]} at steps [T], of the same runs from their start."""
     (recipe,) = outcome.settings
     schedule = recipes.schedule(outcome.definition, recipe)
     schedule = schedule._replace(max_steps=FLAGS.steps)
-    count = len(outcome.model_seeds)
-    started = train.Run(
-        key=jax.vmap(jax.random.key)(jnp.array(outcome.model_seeds, jnp.uint32)),
-        split=outcome.splits,
-        hyper={
-            k: np.full(count, v, np.float32) for k, v in recipes.leaves(recipe).items()
-        },
-    )
     definition, module = outcome.definition, outcome.module
+    count = len(outcome.model_seeds)
+    drawn = [jax.tree.map(lambda x, n=n: x[n], outcome.splits) for n in range(count)]
+    seeds = experiment.keys(outcome.model_seeds)
+    started = experiment.make_runs(definition, [recipe] * count, drawn, seeds)
     steps, found = dynamics.trace(
-        methods.assemble(definition, module),
+        outcome.task,
         outcome.graph,
         methods.prepare(definition, module, outcome.graph, started),
         schedule,
@@ -157,24 +145,22 @@ def follow(outcome: runs.Outcome) -> dict[str, list]:
     return {"steps": steps.tolist(), **rounded}
 
 
-def find(
-    records: Sequence[results.Record], dataset: str
-) -> dict[str, dict[str, results.Record]]:
+def find(records: Sequence[Record], dataset: str) -> dict[str, dict[str, Record]]:
     """Method -> detector -> latest record."""
-    found: dict[str, dict[str, results.Record]] = {}
+    found: dict[str, dict[str, Record]] = {}
     for record in records:
         if record["dataset"] == dataset:
             found.setdefault(record["method"], {})[record["detector"]] = record
     return found
 
 
-def draw_figures(records: Sequence[results.Record]) -> dict[str, Figure]:
+def draw_figures(records: Sequence[Record]) -> dict[str, Figure]:
     """Data set -> a column of panels per method."""
-    names = published.in_order([record["dataset"] for record in records])
+    names = paper_results.in_order([record["dataset"] for record in records])
     return {name: _figure(find(records, name), name) for name in names}
 
 
-def _figure(found: Mapping[str, Mapping[str, results.Record]], name: str) -> Figure:
+def _figure(found: Mapping[str, Mapping[str, Record]], name: str) -> Figure:
     columns = [(m, d) for m, detectors in found.items() for d in (detectors,)]
     figure, axes = figures.panels(len(columns), 3)
     for column, (method, detectors) in enumerate(columns):
@@ -212,7 +198,7 @@ def _scatter(axis: Axes, places: Mapping[str, Sequence]) -> None:
     axis.legend(markerscale=1.8, loc="best", handletextpad=0.1)
 
 
-def _scores(axis: Axes, record: results.Record) -> None:
+def _scores(axis: Axes, record: Record) -> None:
     figures.histograms(axis, record["histogram_edges"], record["histogram"])
     auroc = 100 * record["metrics"]["auroc"][record["shown_run"]]
     axis.set_xlabel(f"{record['detector']} score of a test node, AUROC {auroc:.1f}")
@@ -228,4 +214,4 @@ def _entropies(axis: Axes, followed: Mapping[str, Sequence]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main, studies.SHARED, OWN, goes_on=True)
+    app.run(main, study.SHARED, OWN, goes_on=True)

@@ -1,18 +1,23 @@
-"""Cross-entropy and the paper's three regularisers; table REGULARIZERS; compose().
+"""Cross-entropy and the paper's three regularizers; table REGULARIZERS; compose().
 
-A regulariser is `(outputs, split, hyper) -> scalar`, lower is better, finite with a
+A regularizer is `(outputs, split, hyper) -> scalar`, lower is better, finite with a
 finite gradient on an empty mask. Its weight is the entry of `hyper` that bears its
 name. The plain names follow the authors' code, from which the published figures come;
-those that end in `_printed` follow the paper's equations.
+those that end in `_printed` follow the paper's equations. All of them take outputs
+with any number of attention layers.
 """
 
+import itertools
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from oodgat_jax import nodes
+from oodgat_jax.graphs import reductions
+from oodgat_jax.registry import Registry
 from oodgat_jax.types import Array, Hyper, Outputs, Regularizer, Split
 
 _TINY = 1e-12
@@ -20,114 +25,176 @@ _TINY = 1e-12
 # Eq. 12's a^(b t) with a = 0.9 and b = 0.01.
 DECAY = optax.exponential_decay(1.0, transition_steps=100, decay_rate=0.9)
 
+# From a run's hyper-parameters to the factor of all regularizers at a step.
+WeightSchedule = Callable[[Hyper], optax.Schedule]
+
+
+class Term(NamedTuple):
+    """An entry of REGULARIZERS: a function and what it wants to know."""
+
+    function: Regularizer
+    weight: str  # the hyper-parameter that weighs it
+    hyper: Mapping[str, float]  # defaults of all it uses, the weight among them
+    needs: tuple[str, ...] = ()  # what the backbone must give, such as "attention"
+
+
+def paper_decay(hyper: Hyper) -> optax.Schedule:
+    """Returns the paper's schedule of the regularizers' weights, for all runs alike."""
+    del hyper
+    return DECAY
+
 
 def cross_entropy(outputs: Outputs, split: Split) -> Array:
-    """Mean of -log z_iy over the labelled nodes."""
+    """Computes the mean of -log z_iy over the labeled nodes."""
     labels = jnp.clip(split.labels, 0, outputs.logits.shape[1] - 1)
     losses = optax.softmax_cross_entropy_with_integer_labels(outputs.logits, labels)
     return masked_mean(losses, split.train)
 
 
+def _coded(logits: Array) -> Array:
+    """Squashes OOD logits [N, H] to scores [N] as coded: sigmoid of the mean."""
+    return jax.nn.sigmoid(logits.mean(-1))
+
+
+def _printed(logits: Array) -> Array:
+    """Squashes OOD logits [N, H] to scores [N] as printed: mean of the sigmoids."""
+    return jax.nn.sigmoid(logits).mean(-1)
+
+
 def consistency(outputs: Outputs, split: Split, hyper: Hyper) -> Array:
-    """Eq. 9, -(cos(w^1, e) + cos(w^2, e)) / 2, with w^l = sigmoid(mean_k s^lk)."""
-    layers = [jax.nn.sigmoid(s.mean(-1)) for s in outputs.attention]
-    return _mean_alignment(layers, outputs)
+    """Computes eq. 9, minus the mean over layers of cos(w^l, e), as coded."""
+    return _mean_alignment(outputs, _coded)
 
 
 def consistency_printed(outputs: Outputs, split: Split, hyper: Hyper) -> Array:
-    """Eq. 9 as printed: w^l is the mean over heads of sigmoid(s^lk)."""
-    layers = [jax.nn.sigmoid(s).mean(-1) for s in outputs.attention]
-    return _mean_alignment(layers, outputs)
+    """Computes eq. 9 as printed."""
+    return _mean_alignment(outputs, _printed)
 
 
 def entropy(outputs: Outputs, split: Split, hyper: Hyper) -> Array:
-    """Eq. 10: mean of CE(uniform, z_i) over pseudo-OOD nodes, ATT >= threshold."""
-    scores = jax.nn.sigmoid(_stack_heads(outputs).mean(-1))
-    return _uniform_loss(outputs, scores >= hyper["threshold"])
+    """Computes eq. 10: mean of CE(uniform, z_i) over nodes with ATT >= threshold."""
+    return _uniform_loss(outputs, _coded(_stack_heads(outputs)) >= hyper["threshold"])
 
 
 def entropy_printed(outputs: Outputs, split: Split, hyper: Hyper) -> Array:
-    """Eq. 10 as printed: w(i) > threshold, w the mean of sigmoids."""
-    scores = jax.nn.sigmoid(_stack_heads(outputs)).mean(-1)
-    return _uniform_loss(outputs, scores > hyper["threshold"])
+    """Computes eq. 10 as printed, over the nodes with w(i) > threshold."""
+    return _uniform_loss(outputs, _printed(_stack_heads(outputs)) > hyper["threshold"])
 
 
 def discrepancy(outputs: Outputs, split: Split, hyper: Hyper) -> Array:
-    """Eq. 11 as coded: -cos of the two layers' head-mean raw OOD logits."""
-    first, second = (s.mean(-1) for s in outputs.attention)
-    return -cosine(first, second)
+    """Computes eq. 11 as coded: -cos of successive layers' head-mean OOD logits."""
+    return _successive([logits.mean(-1) for logits in outputs.attention])
 
 
 def discrepancy_printed(outputs: Outputs, split: Split, hyper: Hyper) -> Array:
-    """Eq. 11 as printed: -cos(w^1, w^2)."""
-    first, second = (jax.nn.sigmoid(s).mean(-1) for s in outputs.attention)
-    return -cosine(first, second)
+    """Computes eq. 11 as printed: -cos(w^l, w^(l+1))."""
+    return _successive([_printed(logits) for logits in outputs.attention])
 
 
-REGULARIZERS: dict[str, Regularizer] = {
-    "consistency": consistency,
-    "consistency_printed": consistency_printed,
-    "discrepancy": discrepancy,
-    "discrepancy_printed": discrepancy_printed,
-    "entropy": entropy,
-    "entropy_printed": entropy_printed,
-}
+# Weights where neither the paper nor experience says better; see also `recipes`.
+_CONSISTENCY = {"consistency": 2.0}
+_ENTROPY = {"entropy": 0.05, "threshold": 0.5}
+_DISCREPANCY = {"discrepancy": 0.005}
+_NEEDS = ("attention",)
+
+REGULARIZERS: Registry[Term] = Registry(
+    "regularizer",
+    {
+        "consistency": Term(consistency, "consistency", _CONSISTENCY, _NEEDS),
+        "consistency_printed": Term(
+            consistency_printed, "consistency", _CONSISTENCY, _NEEDS
+        ),
+        "discrepancy": Term(discrepancy, "discrepancy", _DISCREPANCY, _NEEDS),
+        "discrepancy_printed": Term(
+            discrepancy_printed, "discrepancy", _DISCREPANCY, _NEEDS
+        ),
+        "entropy": Term(entropy, "entropy", _ENTROPY, _NEEDS),
+        "entropy_printed": Term(entropy_printed, "entropy", _ENTROPY, _NEEDS),
+    },
+)
+
+
+def register_regularizer(
+    name: str,
+    function: Regularizer,
+    *,
+    hyper: Mapping[str, float] = MappingProxyType({}),
+    needs: tuple[str, ...] = (),
+) -> None:
+    """Adds a regularizer to the table, so that methods and --regularizers can name it.
+
+    Args:
+      name: of the regularizer and of the hyper-parameter that weighs it.
+      function: (outputs, split, hyper) -> scalar, lower is better.
+      hyper: defaults of the hyper-parameters it uses; its weight is 1 unless given.
+      needs: what it reads that not every backbone has, such as "attention".
+    """
+    values = {name: 1.0} | {key: float(value) for key, value in hyper.items()}
+    REGULARIZERS.register(name, Term(function, name, values, tuple(needs)))
 
 
 def compose(
-    terms: Mapping[str, Regularizer], schedule: optax.Schedule = DECAY
+    terms: Mapping[str, Term], schedule: WeightSchedule = paper_decay
 ) -> Callable[[Outputs, Split, Hyper, Array], Array]:
-    """Cross-entropy plus the given regularisers, weighted and decayed together.
+    """Returns cross-entropy plus the given regularizers, weighted and scheduled.
 
-    Eq. 12: L = CE + schedule(t) sum_k weight_k term_k. The weight of a term is the
-    entry of `hyper` with its name (without `_printed`).
+    Eq. 12: L = CE + schedule(t) sum_k weight_k term_k.
     """
 
     def objective(outputs: Outputs, split: Split, hyper: Hyper, step: Array) -> Array:
         total = cross_entropy(outputs, split)
-        for name, term in terms.items():
-            weight = schedule(step) * hyper[name.removesuffix("_printed")]
-            total += weight * term(outputs, split, hyper)
+        for term in terms.values():
+            weight = schedule(hyper)(step) * hyper[term.weight]
+            total += weight * term.function(outputs, split, hyper)
         return total
 
     return objective
 
 
 def softmax_entropy(logits: Array) -> Array:
-    """H(softmax(logits)) in nats: [N, C] -> [N]."""
+    """Computes H(softmax(logits)) in nats: [N, C] -> [N]."""
     return -jnp.sum(jax.nn.softmax(logits) * jax.nn.log_softmax(logits), axis=-1)
 
 
 def cosine(x: Array, y: Array) -> Array:
-    """Cosine of the angle between two vectors [N]; 0 where one of them is zero."""
-    norms = nodes.total(x * x) * nodes.total(y * y)
-    return nodes.total(x * y) * jax.lax.rsqrt(jnp.maximum(norms, _TINY))
+    """Computes the cosine of the angle between vectors [N]; 0 if one is zero."""
+    norms = reductions.total(x * x) * reductions.total(y * y)
+    return reductions.total(x * y) * jax.lax.rsqrt(jnp.maximum(norms, _TINY))
 
 
 def masked_mean(values: Array, mask: Array) -> Array:
-    """Mean of values [N] over a mask [N]; 0 for an empty mask."""
-    count = nodes.total(mask)
-    return nodes.total(values, where=mask) / jnp.maximum(count, 1)
+    """Averages values [N] over a mask [N]; 0 for an empty mask."""
+    count = reductions.total(mask)
+    return reductions.total(values, where=mask) / jnp.maximum(count, 1)
 
 
-def _mean_alignment(layers: list[Array], outputs: Outputs) -> Array:
+def _mean_alignment(outputs: Outputs, squash: Callable[[Array], Array]) -> Array:
+    layers = [squash(logits) for logits in outputs.attention]
     target = jax.nn.sigmoid(standardize(softmax_entropy(outputs.logits)))
     return -sum(cosine(w, target) for w in layers) / len(layers)
 
 
+def _successive(layers: list[Array]) -> Array:
+    """Averages -cos over pairs of successive layers; 0 for a single one."""
+    pairs = list(itertools.pairwise(layers))
+    if not pairs:
+        return jnp.array(0.0)
+    return -sum(cosine(*pair) for pair in pairs) / len(pairs)
+
+
 def standardize(x: Array) -> Array:
-    """z-score with the sample standard deviation (n - 1): [N] -> [N]."""
-    centred = x - nodes.mean(x)
-    variance = nodes.total(centred**2) / jnp.maximum(nodes.count(x) - 1, 1)
+    """Computes z-scores with the sample standard deviation (n - 1): [N] -> [N]."""
+    centred = x - reductions.mean(x)
+    variance = reductions.total(centred**2) / jnp.maximum(reductions.count(x) - 1, 1)
     return centred * jax.lax.rsqrt(jnp.maximum(variance, _TINY))
 
 
 def _stack_heads(outputs: Outputs) -> Array:
-    """OOD logits of all heads of all layers, without gradient: [N, L * H]."""
+    """Joins the OOD logits of all heads and layers, without gradient: [N, L * H]."""
     return jax.lax.stop_gradient(jnp.concatenate(outputs.attention, axis=-1))
 
 
 def _uniform_loss(outputs: Outputs, mask: Array) -> Array:
-    """CE(uniform, z) = -mean_c log z_c, averaged over a mask."""
+    """Averages CE(uniform, z) = -mean_c log z_c over a mask."""
     losses = -jnp.mean(jax.nn.log_softmax(outputs.logits), axis=-1)
     return masked_mean(losses, mask)

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from oodgat_jax import nodes
+from oodgat_jax.graphs import reductions
 from oodgat_jax.types import Array, Split
 
 
@@ -65,7 +65,7 @@ def _ratio(part: Array, whole: Array) -> Array:
 
 def _nan_if_unordered(value: Array, scores: Array, mask: Array) -> Array:
     """value, or NaN if a score inside the mask is NaN."""
-    return jnp.where(nodes.anywhere(jnp.isnan(scores) & mask), jnp.nan, value)
+    return jnp.where(reductions.anywhere(jnp.isnan(scores) & mask), jnp.nan, value)
 
 
 def _rank(scores: Array, mask: Array) -> Ranking:
@@ -81,7 +81,9 @@ def _rank(scores: Array, mask: Array) -> Ranking:
 
 def _roc(scores: Array, is_ood: Array, mask: Array) -> Roc:
     """ROC counts at every rank."""
-    scores, is_ood, mask = (nodes.whole(jnp.asarray(x)) for x in (scores, is_ood, mask))
+    scores, is_ood, mask = (
+        reductions.whole(jnp.asarray(x)) for x in (scores, is_ood, mask)
+    )
     ranking = _rank(scores, mask)
     positive = jnp.asarray(is_ood, bool)[ranking.order]
     tp = jnp.cumsum(ranking.inside & positive, dtype=jnp.int32)
@@ -109,7 +111,7 @@ def accuracy(logits: Array, split: Split, mask: Array) -> Array:
     labels = jnp.asarray(split.labels)
     counted = mask & ~jnp.asarray(split.is_ood) & (labels >= 0)
     right = (jnp.argmax(logits, axis=-1) == labels) & ~jnp.isnan(logits).any(axis=-1)
-    return _ratio(nodes.total(counted & right), nodes.total(counted))
+    return _ratio(reductions.total(counted & right), reductions.total(counted))
 
 
 def auroc(scores: Array, is_ood: Array, mask: Array) -> Array:
@@ -245,10 +247,11 @@ def weighted_f1(
     called = jnp.where(scores > threshold, num_classes, predicted)
     member, chosen = counted & (labels == classes), counted & (called == classes)
     members, chosen, hits = (
-        nodes.add(jnp.sum(flags, axis=1)) for flags in (member, chosen, member & chosen)
+        reductions.add(jnp.sum(flags, axis=1))
+        for flags in (member, chosen, member & chosen)
     )
     f1 = _f1(hits, chosen, members)
-    value = jnp.sum(_ratio(members, nodes.total(counted)) * f1)
+    value = jnp.sum(_ratio(members, reductions.total(counted)) * f1)
     return _nan_if_unordered(value, scores, counted)
 
 
@@ -265,7 +268,7 @@ def best_threshold(
       A scalar; inf on an empty mask (no node is OOD), -inf if all are best called OOD.
     """
     joint = (scores, predicted, labels, mask)
-    scores, predicted, labels, mask = (nodes.whole(jnp.asarray(x)) for x in joint)
+    scores, predicted, labels, mask = (reductions.whole(jnp.asarray(x)) for x in joint)
     ranking = _rank(scores, mask & (labels >= 0))
     curve = _weighted_f1_curve(ranking, predicted, labels, num_classes)
     thresholds = jnp.append(ranking.scores, -jnp.inf)

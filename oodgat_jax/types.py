@@ -47,28 +47,29 @@ class Dataset(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The nodes of consecutive ranks, n of them, and what comes into them.
+    """A contiguous slice of the node order: n nodes, their features and all incoming
+    edges.
 
-    Edges are sorted by receiver and have one self-loop per node. Numbers in the whole
-    graph say which bits of dropout an edge or a stored feature gets; None where they
-    are consecutive, part after part.
+    Edges are sorted by receiver and have one self-loop per node. Dropout masks are
+    derived from the global indices of edges and stored features, so that results do
+    not depend on the partition. None: consecutive across parts.
     """
 
     features: np.ndarray | scipy.sparse.csr_array  # [n, F] float32
     senders: np.ndarray  # [e] int64, ranks
     receivers: np.ndarray  # [e] int64, ranks
-    edges: np.ndarray | None = None  # [e] numbers in the whole graph
-    entries: np.ndarray | None = None  # [z] numbers of stored features
+    edges: np.ndarray | None = None  # [e] global indices
+    entries: np.ndarray | None = None  # [z] global indices of stored features
 
 
-Read = Callable[[int, int], Part]  # first rank, rank after the last
+ReadPart = Callable[[int, int], Part]  # first rank, rank after the last
 
 
-class Large(NamedTuple):
+class StreamedGraph(NamedTuple):
     """A graph that is read part by part, in the order of its nodes' numbers.
 
     It has what `splits.draw` needs of a Dataset. Labels are one number per node, which
-    every process can hold; features and edges are what is large.
+    every process can hold; features and edges are streamed.
     """
 
     name: str
@@ -76,7 +77,7 @@ class Large(NamedTuple):
     labels: np.ndarray  # [N] int32, -1 where the source gives none
     id_classes: tuple[int, ...]  # ascending; every other class is OOD
     test_size: int
-    read: Read
+    read: ReadPart
 
     @property
     def num_classes(self) -> int:

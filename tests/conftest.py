@@ -14,7 +14,7 @@ LONG = (
     "test_report.py",
     "test_detect.py",
     "test_estimator.py",
-    "test_own_graph.py",
+    "test_predict.py",
     "test_sensitivity.py",
     "test_ablation.py",
     "test_visualize.py",
@@ -27,9 +27,9 @@ LONG = (
 # compiling is most of the time, and optimising most of that.
 OPTIMISED = (
     "test_attention.py",
-    "test_edge_attention.py",
+    "test_gatv2_attention.py",
     "test_losses.py",
-    "test_paths.py",
+    "test_kernels_agree.py",
     "test_reference.py",
     "test_sparse.py",
     "test_train.py",

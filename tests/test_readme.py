@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import app, detect
+from experiments import detect
 from oodgat_jax import losses
+from oodgat_jax.cli import app
 from oodgat_jax.types import Outputs, Split
 
 README = pathlib.Path(__file__).parent.parent / "README.md"

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-import synthetic
+from support import synthetic
 
 from oodgat_jax import splits
 from oodgat_jax.types import InputError

@@ -4,8 +4,9 @@ import math
 
 import pytest
 
-from experiments import published, tables
-from experiments.tables import Cell, Table
+from experiments.support import paper_results
+from oodgat_jax import tables
+from oodgat_jax.tables import Cell, Table
 from oodgat_jax.types import InputError
 
 
@@ -169,9 +170,9 @@ def test_misshapen_tables_are_refused(table, render):
     ids=str,
 )
 def test_published(where, figure):
-    assert published.published(*where) == figure
+    assert paper_results.figure(*where) == figure
 
 
 def test_published_names_its_tables():
     with pytest.raises(InputError, match="end_to_end, post_hoc"):
-        published.published("unheard", "gcn", "cora", "auroc")
+        paper_results.figure("unheard", "gcn", "cora", "auroc")

@@ -1,7 +1,16 @@
-"""Raw files -> Dataset: the table of data sets, their readers, download and cache."""
+"""Raw files or arrays -> Dataset: the table of data sets, readers, download, cache."""
 
-from oodgat_jax.datasets.loading import at_hand, digits, load
-from oodgat_jax.datasets.records import Source
-from oodgat_jax.datasets.table import DATASETS
+from oodgat_jax.datasets.arrays import from_arrays
+from oodgat_jax.datasets.catalog import DATASETS
+from oodgat_jax.datasets.loading import digits, is_available, load, register_dataset
+from oodgat_jax.datasets.source import Source
 
-__all__ = ["DATASETS", "Source", "at_hand", "digits", "load"]
+__all__ = [
+    "DATASETS",
+    "Source",
+    "digits",
+    "from_arrays",
+    "is_available",
+    "load",
+    "register_dataset",
+]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from oodgat_jax.datasets import checks
+from oodgat_jax.datasets.readers import checks
 
 MAX_MEMBER_BYTES = 1 << 28
 

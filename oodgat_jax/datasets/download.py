@@ -16,7 +16,7 @@ import pooch
 import requests
 
 from oodgat_jax.datasets import archive
-from oodgat_jax.datasets.records import Source
+from oodgat_jax.datasets.source import Source
 from oodgat_jax.types import InputError
 
 CACHE_DIR_VARIABLE = "OODGAT_CACHE_DIR"

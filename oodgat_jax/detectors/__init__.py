@@ -5,11 +5,7 @@ any graph, differentiate it, and use the train mask's labels (CaGCN: those of th
 validation nodes). One with settings comes from a factory, such as `odin(epsilon=0.01)`.
 """
 
-from oodgat_jax.detectors.calibration import cagcn
-from oodgat_jax.detectors.distance import knn, ledoit_wolf, mahalanobis
-from oodgat_jax.detectors.input_step import input_step, odin
-from oodgat_jax.detectors.propagation import gnnsafe, grasp, propagate
-from oodgat_jax.detectors.simple import (
+from oodgat_jax.detectors.basic import (
     attention,
     attention_printed,
     energy,
@@ -17,13 +13,25 @@ from oodgat_jax.detectors.simple import (
     max_logit,
     msp,
 )
-from oodgat_jax.detectors.table import DETECTORS, FACTORIES, GRIDS, Settings
+from oodgat_jax.detectors.cagcn import cagcn
+from oodgat_jax.detectors.distance import knn, ledoit_wolf, mahalanobis
+from oodgat_jax.detectors.odin import input_step, odin
+from oodgat_jax.detectors.propagation import gnnsafe, grasp, propagate
+from oodgat_jax.detectors.table import (
+    DETECTORS,
+    FACTORIES,
+    GRIDS,
+    NEEDS,
+    Settings,
+    register_detector,
+)
 from oodgat_jax.detectors.tuning import Tuned, remember, score_runs, tune
 
 __all__ = [
     "DETECTORS",
     "FACTORIES",
     "GRIDS",
+    "NEEDS",
     "Settings",
     "Tuned",
     "attention",
@@ -41,6 +49,7 @@ __all__ = [
     "msp",
     "odin",
     "propagate",
+    "register_detector",
     "remember",
     "score_runs",
     "tune",

@@ -6,9 +6,10 @@ import jax
 import jax.numpy as jnp
 import jraph
 
-from oodgat_jax import nodes
-from oodgat_jax.detectors.input_step import input_step
-from oodgat_jax.types import Array, Detector, InputError, Predict, Split
+from oodgat_jax import registry
+from oodgat_jax.detectors.odin import input_step
+from oodgat_jax.graphs import reductions
+from oodgat_jax.types import Array, Detector, Predict, Split
 
 COVARIANCES = ("ledoit-wolf", "pseudo-inverse")
 LAYERS = ("hidden", "logits")
@@ -33,8 +34,8 @@ def mahalanobis(
         nodes a class leave S singular; or `pseudo-inverse` of the plain S.
       layer: `hidden` or `logits`, whose few dimensions 20 nodes a class can fill.
     """
-    _known("covariance", covariance, COVARIANCES)
-    _known("layer", layer, LAYERS)
+    registry.check_name("covariance", covariance, COVARIANCES)
+    registry.check_name("layer", layer, LAYERS)
 
     def detector(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
         def features(graph: jraph.GraphsTuple) -> Array:
@@ -48,7 +49,9 @@ def mahalanobis(
 
         if isinstance(epsilon, float) and epsilon == 0.0:
             return score(graph)
-        return score(input_step(lambda g: nodes.mean(score(g)) / 2, graph, epsilon))
+        return score(
+            input_step(lambda g: reductions.mean(score(g)) / 2, graph, epsilon)
+        )
 
     return detector
 
@@ -67,7 +70,7 @@ def knn(k: int = 10) -> Detector:
 
     def detector(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
         z = _normalised(predict(graph).hidden)
-        count = nodes.total(jnp.asarray(split.train))
+        count = reductions.total(jnp.asarray(split.train))
         nearest = _nearest(z, jnp.asarray(split.train), count, k)
         return jnp.take(nearest, jnp.clip(count, 1, k) - 1, axis=1)
 
@@ -94,31 +97,26 @@ def ledoit_wolf(x: Array, count: Array) -> Array:
       count: n, the rows inside.
     """
     count = jnp.maximum(count, 1)
-    sample = nodes.add(x.T @ x) / count
+    sample = reductions.add(x.T @ x) / count
     size = x.shape[1]
     target = jnp.trace(sample) / size * jnp.eye(size)
     d2 = jnp.sum((sample - target) ** 2)
-    fourth = nodes.add(jnp.sum(jnp.sum(x**2, axis=1) ** 2))
+    fourth = reductions.add(jnp.sum(jnp.sum(x**2, axis=1) ** 2))
     b2 = (fourth / count - jnp.sum(sample**2)) / count
     share = jnp.where(d2 > 0, jnp.clip(b2, 0, d2) / jnp.where(d2 > 0, d2, 1), 1.0)
     return share * target + (1 - share) * sample
 
 
-def _known(kind: str, name: str, known: tuple[str, ...]) -> None:
-    if name not in known:
-        raise InputError(f"Unknown {kind} '{name}': choose one of {', '.join(known)}.")
-
-
 def _fit(z: Array, split: Split, num_classes: int, covariance: str) -> _Classes:
     member = jax.nn.one_hot(split.labels, num_classes) * split.train[:, None]  # [N, C]
-    sizes = nodes.total(member)
-    means = nodes.add(member.T @ z) / jnp.maximum(sizes, 1)[:, None]
+    sizes = reductions.total(member)
+    means = reductions.add(member.T @ z) / jnp.maximum(sizes, 1)[:, None]
     centred = (z - member @ means) * member.sum(1)[:, None]
     count = sizes.sum()
     if covariance == "ledoit-wolf":
         root = _inverse_root(ledoit_wolf(centred, count), 0.0)
     else:
-        sample = nodes.add(centred.T @ centred) / jnp.maximum(count, 1)
+        sample = reductions.add(centred.T @ centred) / jnp.maximum(count, 1)
         size = sample.shape[0]
         root = _inverse_root(sample, 10 * size * jnp.finfo(sample.dtype).eps)
     return _Classes(root, means @ root, sizes > 0)
@@ -148,13 +146,13 @@ def _normalised(x: Array) -> Array:
 def _nearest(z: Array, labelled: Array, count: Array, k: int) -> Array:
     """Rising distances to the k nearest labelled nodes, inf where there is none."""
     # Labelled nodes come first.
-    first = jnp.argsort(~nodes.whole(labelled), stable=True)
+    first = jnp.argsort(~reductions.whole(labelled), stable=True)
     first = jnp.pad(first, (0, -first.shape[0] % LABELLED_AT_A_TIME))
     offsets = jnp.arange(LABELLED_AT_A_TIME)
 
     def add_block(block: Array, nearest: Array) -> Array:
         places = block * LABELLED_AT_A_TIME + offsets
-        squares = 2.0 - 2.0 * z @ nodes.rows(z, first[places]).T
+        squares = 2.0 - 2.0 * z @ reductions.rows(z, first[places]).T
         squares = jnp.where(places < count, jnp.maximum(squares, 0.0), jnp.inf)
         both = jnp.concatenate([nearest, squares], axis=1)
         return -jax.lax.top_k(-both, k)[0]

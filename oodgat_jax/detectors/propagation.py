@@ -6,9 +6,10 @@ import jax
 import jax.numpy as jnp
 import jraph
 
-from oodgat_jax import graphs, nodes
-from oodgat_jax.detectors.simple import energy, msp
-from oodgat_jax.types import Array, Detector, InputError, Predict, Split
+from oodgat_jax import graphs, registry
+from oodgat_jax.detectors.basic import energy, msp
+from oodgat_jax.graphs import reductions
+from oodgat_jax.types import Array, Detector, Predict, Split
 
 GRASP_SCORES: dict[str, Callable[[], Detector]] = {
     "MSP": lambda: msp,
@@ -84,9 +85,7 @@ def grasp(
       top: share of the labelled nodes that are joined.
       hold: whether labelled nodes keep their first scores.
     """
-    if score not in GRASP_SCORES:
-        known = ", ".join(GRASP_SCORES)
-        raise InputError(f"Unknown score '{score}': choose one of {known}.")
+    registry.check_name("score", score, GRASP_SCORES)
     first_score = GRASP_SCORES[score]()
 
     def detector(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
@@ -105,34 +104,34 @@ def _joined(
     graph: jraph.GraphsTuple, confidence: Array, train: Array, share: float, top: float
 ) -> Array:
     """G as a mask [N]."""
-    unlabelled = nodes.without_padding(~train)
-    count = jnp.floor(share * nodes.total(unlabelled))
+    unlabelled = reductions.without_padding(~train)
+    count = jnp.floor(share * reductions.total(unlabelled))
     sure = _rank(-confidence, unlabelled) < count
     unsure = _rank(confidence, unlabelled) < count
     edges = jnp.where(graphs.is_self_loop(graph), 0.0, 1.0)
     ratio = _aggregate(graph, edges, sure) / (_aggregate(graph, edges, unsure) + 1.0)
-    return _rank(-ratio, train) < jnp.floor(top * nodes.total(train))
+    return _rank(-ratio, train) < jnp.floor(top * reductions.total(train))
 
 
 def _rank(values: Array, mask: Array) -> Array:
     """Place of each node among those of a mask by rising value, N outside: [N]."""
-    values, inside = nodes.whole(values), nodes.whole(mask)
+    values, inside = reductions.whole(values), reductions.whole(mask)
     size = values.shape[0]
     order = jnp.lexsort((values, ~inside))
     ranks = jnp.zeros(size, jnp.int32).at[order].set(jnp.arange(size, dtype=jnp.int32))
-    return jnp.where(mask, nodes.own(ranks), size)
+    return jnp.where(mask, reductions.own(ranks), size)
 
 
 def _spread_joined(
     graph: jraph.GraphsTuple, scores: Array, group: Array, rounds: int, held: Array
 ) -> Array:
     edges = jnp.where(graphs.is_self_loop(graph), 0.0, 1.0)
-    degree = graphs.degree(graph) + jnp.where(group, nodes.total(group), 0)
+    degree = graphs.degree(graph) + jnp.where(group, reductions.total(group), 0)
     still = held | (degree == 0)
     scale = 1.0 / jnp.maximum(degree, 1.0)
 
     def spread(_, now: Array) -> Array:
-        joined = jnp.where(group, nodes.total(now, where=group), 0.0)
+        joined = jnp.where(group, reductions.total(now, where=group), 0.0)
         total = _aggregate(graph, edges, now) + joined
         return jnp.where(still, now, scale * total)
 

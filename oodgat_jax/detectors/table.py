@@ -1,19 +1,11 @@
-"""Detectors by name, those with settings as factories, and the grids to tune them.
+"""Detectors by name, those with settings as factories, and the grids to tune them."""
 
-A new detector is a function and a line in DETECTORS; one with settings is a factory
-`(**settings) -> Detector` and a line in FACTORIES, and may have a grid.
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any
 
-from oodgat_jax.detectors.calibration import cagcn
-from oodgat_jax.detectors.distance import COVARIANCES, LAYERS, knn, mahalanobis
-from oodgat_jax.detectors.input_step import odin
-from oodgat_jax.detectors.propagation import GRASP_SCORES, gnnsafe, grasp, propagate
-from oodgat_jax.detectors.simple import (
+from oodgat_jax.detectors.basic import (
     attention,
     attention_printed,
     energy,
@@ -21,31 +13,52 @@ from oodgat_jax.detectors.simple import (
     max_logit,
     msp,
 )
-from oodgat_jax.gkde import MEASURES
-from oodgat_jax.types import Detector
+from oodgat_jax.detectors.cagcn import cagcn
+from oodgat_jax.detectors.distance import COVARIANCES, LAYERS, knn, mahalanobis
+from oodgat_jax.detectors.odin import odin
+from oodgat_jax.detectors.propagation import GRASP_SCORES, gnnsafe, grasp, propagate
+from oodgat_jax.registry import Registry
+from oodgat_jax.types import Detector, InputError
 
 Settings = dict[str, Any]
 
-FACTORIES: dict[str, Callable[..., Detector]] = {
-    "energy": energy,
-    "ODIN": odin,
-    "Mahalanobis": mahalanobis,
-    "CaGCN": cagcn,
-    "kNN": knn,
-    "GRASP": grasp,
-    "GNNSafe": gnnsafe,
-    "ATT+prop": partial(propagate, attention),
-    "ENT+prop": partial(propagate, entropy),
-}
+FACTORIES: Registry[Callable[..., Detector]] = Registry(
+    "detector with settings",
+    {
+        "energy": energy,
+        "ODIN": odin,
+        "Mahalanobis": mahalanobis,
+        "CaGCN": cagcn,
+        "kNN": knn,
+        "GRASP": grasp,
+        "GNNSafe": gnnsafe,
+        "ATT+prop": partial(propagate, attention),
+        "ENT+prop": partial(propagate, entropy),
+    },
+)
 
-DETECTORS: dict[str, Detector] = {
-    "ENT": entropy,
-    "ATT": attention,
-    "ATT_printed": attention_printed,
-    "MSP": msp,
-    "maxlogit": max_logit,
-    **{name: factory() for name, factory in FACTORIES.items()},
-    **MEASURES,
+DETECTORS: Registry[Detector] = Registry(
+    "detector",
+    {
+        "ENT": entropy,
+        "ATT": attention,
+        "ATT_printed": attention_printed,
+        "MSP": msp,
+        "maxlogit": max_logit,
+        **{name: factory() for name, factory in FACTORIES.items()},
+    },
+)
+
+# What a detector reads that is not always there: "attention" of the backbone, the
+# "labels" of the train nodes, those of the known "validation" nodes.
+NEEDS: dict[str, tuple[str, ...]] = {
+    "ATT": ("attention",),
+    "ATT_printed": ("attention",),
+    "ATT+prop": ("attention",),
+    "CaGCN": ("validation",),
+    "GRASP": ("labels",),
+    "Mahalanobis": ("labels",),
+    "kNN": ("labels",),
 }
 
 
@@ -82,3 +95,32 @@ GRIDS: dict[str, list[Settings]] = {
     "ATT+prop": _all(**_PROPAGATION),
     "ENT+prop": _all(**_PROPAGATION),
 }
+
+
+def register_detector(
+    name: str,
+    detector: Detector | None = None,
+    *,
+    needs: tuple[str, ...] = (),
+    factory: Callable[..., Detector] | None = None,
+    grid: Sequence[Settings] = (),
+) -> None:
+    """Adds a detector to the table, so that methods and --detectors can name it.
+
+    Args:
+      name: of the score, as in records.
+      detector: (predict, graph, split) -> [N], higher = more OOD; by default what the
+        factory makes without settings.
+      needs: what it reads that is not always there; see NEEDS.
+      factory: (**settings) -> detector, for one that has settings.
+      grid: the settings that tuning tries, the default first.
+    """
+    if detector is None:
+        if factory is None:
+            raise InputError(f"Detector '{name}' needs a function or a factory.")
+        detector = factory()
+    DETECTORS.register(name, detector)
+    NEEDS[name] = tuple(needs)
+    if factory is not None:
+        FACTORIES.register(name, factory)
+        GRIDS[name] = list(grid) or [{}]

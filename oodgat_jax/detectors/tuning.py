@@ -10,7 +10,7 @@ import numpy as np
 
 from oodgat_jax import metrics
 from oodgat_jax.detectors.table import FACTORIES, GRIDS, Settings
-from oodgat_jax.types import Array, Detector, InputError, Outputs, Predict, Split
+from oodgat_jax.types import Array, Detector, Outputs, Predict, Split
 
 Predictor = Callable[[Any], Predict]  # parameters -> predict
 
@@ -54,15 +54,13 @@ def tune(
       splits: stacked [S].
       grid: GRIDS[name] by default.
     """
-    if name not in FACTORIES:
-        known = ", ".join(FACTORIES)
-        raise InputError(f"Detector '{name}' has no settings: choose one of {known}.")
+    factory = FACTORIES[name]
     grid = GRIDS[name] if grid is None else grid
     found = np.full((len(grid), 2, len(splits.train)), np.nan)
     for rows, fixed, floats in programs(grid):
 
         def make(floats: Settings, fixed: Settings = fixed) -> Detector:
-            return FACTORIES[name](**fixed, **floats)
+            return factory(**fixed, **floats)
 
         found[rows] = _aurocs(make, predictor, floats, params, graph, splits)
     return Tuned(grid, found[:, 0], found[:, 1])
@@ -85,7 +83,7 @@ def score_runs(
 
 
 def remember(predict: Predict, graph: jraph.GraphsTuple) -> Predict:
-    """The same function, which knows its answer for this very graph beforehand."""
+    """Caches `predict(graph)`; other graphs are evaluated as usual."""
     outputs = predict(graph)
 
     def remembered(asked: jraph.GraphsTuple) -> Outputs:

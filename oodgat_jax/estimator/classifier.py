@@ -1,5 +1,6 @@
 """OODGATClassifier: a graph with some labels in, classes and unknown nodes out."""
 
+import hashlib
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -7,15 +8,28 @@ from typing import Any, NamedTuple
 import jax
 import jraph
 import numpy as np
+import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from oodgat_jax import graphs, methods, recipes, splits, train
-from oodgat_jax.estimator import inputs, saved
+from oodgat_jax import evaluation, experiment, graphs, methods, splits, training
+from oodgat_jax.datasets import arrays
+from oodgat_jax.detectors import DETECTORS, NEEDS
+from oodgat_jax.estimator import inputs, persistence
 from oodgat_jax.estimator.inputs import UNKNOWN
 from oodgat_jax.estimator.thresholds import THRESHOLDS, least_unknown
-from oodgat_jax.methods import METHODS
+from oodgat_jax.graphs.sparse import SparseFeatures
+from oodgat_jax.methods import METHODS, Method, recipes
+from oodgat_jax.registry import check_name
 from oodgat_jax.types import InputError, Split
+
+
+class Labeled(NamedTuple):
+    """The nodes that the members learned from, for detectors that compare with them."""
+
+    nodes: np.ndarray  # [L] rows of the fitted graph
+    codes: np.ndarray  # [L] class numbers
+    digest: str  # of these nodes' features, to recognize them in another graph
 
 
 class Answer(NamedTuple):
@@ -58,6 +72,8 @@ class OODGATClassifier(BaseEstimator):
 
     Args:
       method: a key of `methods.METHODS`: oodgat, gat, gcn, ...
+      detector: a key of `detectors.DETECTORS` that scores nodes; by default the one
+        that the method is validated by.
       members: networks trained at once from different seeds, and averaged.
       settings: hyper-parameters by name, over those of `recipes.recipe(None, method)`.
       threshold: a key of `thresholds.THRESHOLDS`, or a number.
@@ -70,6 +86,7 @@ class OODGATClassifier(BaseEstimator):
     def __init__(
         self,
         method: str = "oodgat",
+        detector: str | None = None,
         members: int = 4,
         settings: Mapping[str, float] | None = None,
         threshold: str | float = "quantile",
@@ -79,6 +96,7 @@ class OODGATClassifier(BaseEstimator):
         random_state: int = 0,
     ):
         self.method = method
+        self.detector = detector
         self.members = members
         self.settings = settings
         self.threshold = threshold
@@ -94,7 +112,7 @@ class OODGATClassifier(BaseEstimator):
         labels: Any,
         *,
         validation: Any = None,
-        progress: Callable[[train.Progress], None] | None = None,
+        progress: Callable[[training.Progress], None] | None = None,
     ) -> "OODGATClassifier":
         """Trains the members and chooses the threshold.
 
@@ -103,7 +121,7 @@ class OODGATClassifier(BaseEstimator):
           edges: pairs [E, 2], a scipy sparse matrix [N, N] or a networkx graph.
           labels: one per node, of any kind; -1 where there is none.
           validation: [N] bool, labelled nodes to hold out; drawn by default.
-          progress: see `train.train`.
+          progress: see `training.train`.
         """
         recipe = self._checked()
         graph = self._graph(features, edges)
@@ -121,16 +139,23 @@ class OODGATClassifier(BaseEstimator):
         self.classes_ = np.array(classes)
         self.n_features_in_ = graph.nodes.shape[1]
         self.recipe_ = recipe
-        self.parameters_ = jax.tree.map(lambda leaf: leaf[whole], states.best)
+        self.parameters_, self.aux_ = jax.tree.map(
+            lambda leaf: leaf[whole], evaluation.trained(states)
+        )
+        learned = np.flatnonzero(split.train)
+        digest = _digest(graph, learned)
+        self.labeled_ = Labeled(learned, codes[learned], digest)
         self._fitted = self._answer(graph)
         self.threshold_ = self._threshold(held_out, codes < 0)
         self.report_ = self._report(codes, held_out, len(states.step) - len(whole))
         return self
 
     def answer(self, features: Any = None, edges: Any = None) -> Answer:
-        """Everything about the fitted graph, or about another one.
+        """Returns everything about the fitted graph, or about another one.
 
-        The other graph may be the same one grown, or any with the same features.
+        The other graph may be the same one grown, or any with the same features. A
+        detector that compares with labeled nodes (kNN, Mahalanobis, GRASP) needs
+        the nodes of the fit to come first in it.
         """
         self._check_fitted()
         if features is None and edges is None:
@@ -182,26 +207,37 @@ class OODGATClassifier(BaseEstimator):
     def save(self, folder: str | pathlib.Path) -> None:
         """Writes the model to a folder, whole or not at all."""
         self._check_fitted()
-        model = saved.Model(
+        model = persistence.Model(
             parameters=self.parameters_,
+            aux=self.aux_,
             arguments=self.get_params(),
             recipe=self.recipe_,
             classes=self.classes_.tolist(),
             num_features=int(self.n_features_in_),
             threshold=float(self.threshold_),
             report=self.report_._asdict(),
+            labeled={
+                "nodes": self.labeled_.nodes.tolist(),
+                "codes": self.labeled_.codes.tolist(),
+                "digest": self.labeled_.digest,
+            },
         )
-        saved.save(pathlib.Path(folder), model)
+        persistence.save(pathlib.Path(folder), model)
 
     @classmethod
     def load(cls, folder: str | pathlib.Path) -> "OODGATClassifier":
         """The model that `save` wrote, checked; it predicts for given graphs."""
-        model = saved.load(pathlib.Path(folder))
+        model = persistence.load(pathlib.Path(folder))
         loaded = cls(**model.arguments)
         loaded.classes_ = np.array(model.classes)
         loaded.n_features_in_ = model.num_features
         loaded.recipe_ = model.recipe
-        loaded.parameters_ = model.parameters
+        loaded.parameters_, loaded.aux_ = model.parameters, model.aux
+        loaded.labeled_ = Labeled(
+            np.array(model.labeled["nodes"], int),
+            np.array(model.labeled["codes"], int),
+            model.labeled["digest"],
+        )
         loaded.threshold_ = model.threshold
         loaded.report_ = Report(**model.report)
         loaded._fitted = None
@@ -225,14 +261,16 @@ class OODGATClassifier(BaseEstimator):
         named = isinstance(self.threshold, str)
         if named and self.threshold not in THRESHOLDS:
             raise InputError(
-                f"There is no threshold '{self.threshold}': choose "
-                f"{', '.join(THRESHOLDS)} or a number."
+                f"There is no threshold '{self.threshold}': choose from "
+                f"{', '.join(THRESHOLDS)}, or give a number."
             )
-        settings = [f"{name}={value}" for name, value in (self.settings or {}).items()]
+        if self.detector is not None:
+            check_name("detector", self.detector, DETECTORS)
+        settings = experiment.as_settings(self.settings or {})
         return recipes.override(recipes.recipe(None, self.method), settings)
 
     def _graph(self, features: Any, edges: Any) -> jraph.GraphsTuple:
-        matrix = inputs.features(features)
+        matrix = arrays.as_features(features)
         pairs = inputs.edges(edges, matrix.shape[0], self.directed)
         return graphs.from_edges(matrix, *pairs)
 
@@ -248,39 +286,71 @@ class OODGATClassifier(BaseEstimator):
             held_out[nodes[:count]] = True
         return held_out
 
-    def _train(self, graph, split, recipe, num_classes, progress) -> train.State:
-        method = METHODS[self.method]
+    def _train(self, graph, split, recipe, num_classes, progress) -> training.State:
+        method = self._method()
         module = recipes.module(method, recipe, num_classes)
-        runs = train.Run(
-            key=jax.random.split(jax.random.key(self.random_state), self.members),
-            split=splits.stack([split] * self.members),
-            hyper={
-                name: np.full(self.members, value, np.float32)
-                for name, value in recipes.leaves(recipe).items()
-            },
+        methods.check_needs(method, module, graph.nodes.shape[1])
+        runs = experiment.make_runs(
+            method,
+            [recipe] * self.members,
+            [split] * self.members,
+            jax.random.split(jax.random.key(self.random_state), self.members),
         )
         runs = methods.prepare(method, module, graph, runs)
         task = methods.assemble(method, module)
         schedule = recipes.schedule(method, recipe)
-        return train.train(task, graph, runs, schedule, progress=progress)
+        return training.train(task, graph, runs, schedule, progress=progress)
+
+    def _method(self) -> Method:
+        """Returns the method, validated and scored by the detector."""
+        method = METHODS[self.method]
+        name = self.detector or method.validated_by
+        return method._replace(validated_by=name, detectors=(name,))
 
     def _answer(self, graph: jraph.GraphsTuple) -> Answer:
-        method = METHODS[self.method]
-        name = method.validated_by
+        method = self._method()
         module = recipes.module(method, self.recipe_, len(self.classes_))
+        task = methods.assemble(method, module)
         members = len(jax.tree.leaves(self.parameters_)[0])
-        nobody = _split(
-            np.full(graphs.num_nodes(graph), UNKNOWN),
-            np.zeros(graphs.num_nodes(graph), bool),
-            len(self.classes_),
+        known = self._known_nodes(graph, method.validated_by)
+        logits, scores = evaluation.score_all(
+            task,
+            (self.parameters_, self.aux_),
+            graph,
+            splits.stack([known] * members),
+            [method.validated_by],
         )
-        logits, scores = methods.score_all(
-            module, self.parameters_, graph, splits.stack([nobody] * members), [name]
-        )
+        found = np.asarray(scores[method.validated_by])
+        if not np.isfinite(found).all():
+            raise InputError(
+                f"Detector {method.validated_by} gives scores that are not finite: "
+                "choose another detector."
+            )
         return Answer(
             probabilities=np.asarray(jax.nn.softmax(logits, -1).mean(0)),
-            member_scores=np.asarray(scores[name]),
+            member_scores=found,
         )
+
+    def _known_nodes(self, graph: jraph.GraphsTuple, detector: str) -> Split:
+        """Returns a split with the fit's train nodes, if the detector needs them."""
+        size = graphs.num_nodes(graph)
+        codes, nobody = np.full(size, UNKNOWN), np.zeros(size, bool)
+        if "validation" in NEEDS.get(detector, ()):
+            raise InputError(
+                f"Detector {detector} learns from validation nodes with OOD labels, "
+                "which a graph of your own does not have: choose another detector."
+            )
+        if "labels" in NEEDS.get(detector, ()):
+            nodes = self.labeled_.nodes
+            same = size > nodes.max() and _digest(graph, nodes) == self.labeled_.digest
+            if not same:
+                raise InputError(
+                    f"Detector {detector} compares with the labeled nodes of the fit, "
+                    "which this graph does not begin with: give the fitted graph with "
+                    "further nodes behind it, or choose another detector."
+                )
+            codes[nodes] = self.labeled_.codes
+        return _split(codes, nobody, len(self.classes_))
 
     def _threshold(self, held_out: np.ndarray, unlabelled: np.ndarray) -> float:
         if not isinstance(self.threshold, str):
@@ -327,3 +397,15 @@ def _checked_validation(mask: np.ndarray, codes: np.ndarray) -> np.ndarray:
     if len(np.unique(codes[~mask & (codes >= 0)])) < codes.max() + 1:
         raise InputError("validation must leave a labelled node of every class.")
     return mask
+
+
+def _digest(graph: jraph.GraphsTuple, nodes: np.ndarray) -> str:
+    """Returns the SHA-256 of some nodes' features."""
+    features = graph.nodes
+    if isinstance(features, SparseFeatures):
+        values, pattern = np.asarray(features.values), features.pattern
+        parts = (values, np.asarray(pattern.columns), np.asarray(pattern.row_ptr))
+        features = scipy.sparse.csr_array(parts, shape=features.shape)[nodes].toarray()
+    else:
+        features = np.asarray(features)[nodes]
+    return hashlib.sha256(np.ascontiguousarray(features).tobytes()).hexdigest()

@@ -1,60 +1,27 @@
-"""What people have as features, edges and labels -> checked arrays."""
+"""What people have as edges and labels -> checked arrays."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
+from oodgat_jax.datasets import arrays
 from oodgat_jax.types import InputError
 
 UNKNOWN = -1  # an unlabelled node, and a node of no known class
 
 
-def features(given: Any) -> np.ndarray | scipy.sparse.csr_array:
-    """Dense or sparse features [N, F] as float32."""
-    if scipy.sparse.issparse(given):
-        matrix = scipy.sparse.csr_array(given, dtype=np.float32)
-        _check_finite(matrix.data)
-    else:
-        try:
-            matrix = np.asarray(given, dtype=np.float32)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"Features must be numbers: {error}.") from error
-        _check_finite(matrix)
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise InputError(
-            "Features must be a table with a row per node and a column per feature, "
-            f"not of shape {matrix.shape}."
-        )
-    return matrix
-
-
 def edges(
     given: Any, num_nodes: int, directed: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Senders and receivers [E] from whatever holds edges.
+    """Returns senders and receivers [E] from whatever holds edges.
 
     Args:
-      given: pairs of row numbers as an array [E, 2] or [2, E]; a scipy sparse matrix
-        [N, N] with an entry at (i, j) for an edge i -> j; or a networkx graph. Its
-        nodes are row numbers if they are 0..N-1, else the rows in their order.
+      given: see `datasets.arrays.as_pairs`.
       num_nodes: N.
       directed: whether i -> j carries information from i to j alone.
     """
-    if scipy.sparse.issparse(given):
-        pairs = _from_matrix(given, num_nodes)
-    elif hasattr(given, "nodes") and hasattr(given, "edges"):
-        pairs = _from_networkx(given, num_nodes)
-    else:
-        pairs = _from_array(given)
-    outside = pairs[(pairs < 0) | (pairs >= num_nodes)]
-    if outside.size:
-        raise InputError(
-            f"An edge names node {outside[0]}, but the features have rows 0 to "
-            f"{num_nodes - 1}."
-        )
-    senders, receivers = pairs.T
+    senders, receivers = arrays.as_pairs(given, num_nodes).T
     if directed:
         return senders, receivers
     return np.append(senders, receivers), np.append(receivers, senders)
@@ -77,7 +44,7 @@ def labels(given: Any, num_nodes: int) -> tuple[list, np.ndarray]:
         classes = sorted(found)
     except TypeError as error:
         raise InputError(
-            "Labels must be all of one kind, numbers or texts, not a mixture."
+            "Labels must be all of one kind, numbers or strings, not a mixture."
         ) from error
     number = {value: index for index, value in enumerate(classes)}
     codes = np.full(num_nodes, UNKNOWN, np.int32)
@@ -120,51 +87,3 @@ def _is_missing(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         return False
     return value == UNKNOWN or value != value  # NaN differs from itself
-
-
-def _check_finite(values: np.ndarray) -> None:
-    if not np.isfinite(values).all():
-        raise InputError(
-            "Features must be finite numbers, but there is NaN or infinity among them."
-        )
-
-
-def _from_array(given: Any) -> np.ndarray:
-    array = np.asarray(given)
-    if array.size == 0:
-        return np.zeros((0, 2), np.int64)
-    if array.ndim == 2 and array.shape[1] != 2 and array.shape[0] == 2:
-        array = array.T
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise InputError(
-            f"Edges must be pairs of row numbers, [E, 2], not of shape {array.shape}."
-        )
-    if not np.issubdtype(array.dtype, np.integer):
-        if not np.issubdtype(array.dtype, np.floating) or (array % 1 != 0).any():
-            raise InputError("Edges must be pairs of whole numbers.")
-        array = array.astype(np.int64)
-    return array.astype(np.int64)
-
-
-def _from_matrix(given: Any, num_nodes: int) -> np.ndarray:
-    if given.shape != (num_nodes, num_nodes):
-        raise InputError(
-            f"The adjacency matrix is of shape {given.shape}, but there are "
-            f"{num_nodes} rows of features."
-        )
-    matrix = scipy.sparse.coo_array(given)
-    stored = matrix.data != 0
-    return np.stack([matrix.row[stored], matrix.col[stored]], 1).astype(np.int64)
-
-
-def _from_networkx(given: Any, num_nodes: int) -> np.ndarray:
-    nodes = list(given.nodes)
-    if len(nodes) != num_nodes:
-        raise InputError(
-            f"The graph has {len(nodes)} nodes, but there are {num_nodes} rows of "
-            "features."
-        )
-    numbered = set(nodes) == set(range(num_nodes))
-    row = {node: node if numbered else index for index, node in enumerate(nodes)}
-    pairs = [(row[a], row[b]) for a, b in given.edges()]
-    return np.array(pairs, np.int64).reshape(-1, 2)

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import jraph
 
 from oodgat_jax.gkde import evidence
-from oodgat_jax.models import EvidentialGCN
-from oodgat_jax.train import Params
+from oodgat_jax.gkde.network import EvidentialGCN
+from oodgat_jax.training import Params
 from oodgat_jax.types import Array, Detector, Outputs, Predict, Rates, Split
 
 PASSES = 100

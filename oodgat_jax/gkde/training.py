@@ -1,7 +1,6 @@
 """GKDE's loss, and what a run needs before it: the kernel prior and a teacher."""
 
 import functools
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -10,10 +9,10 @@ import numpy as np
 
 from oodgat_jax import losses
 from oodgat_jax.gkde import evidence
-from oodgat_jax.gkde.inference import apply_dropped
+from oodgat_jax.gkde.inference import apply_dropped, posterior
+from oodgat_jax.gkde.network import EvidentialGCN
 from oodgat_jax.gkde.prior import kernel_prior
-from oodgat_jax.models import EvidentialGCN
-from oodgat_jax.train import Params, Run, Schedule, Task, train
+from oodgat_jax.training import Params, Run, Schedule, Task, train
 from oodgat_jax.types import Array, Outputs, Split
 
 RAMP = 200  # steps over which the teacher's weight rises to its full value
@@ -21,21 +20,24 @@ RAMP = 200  # steps over which the teacher's weight rises to its full value
 TEACHER_SCHEDULE = Schedule(max_steps=200, check_every=199, early_stop=False)
 
 
-@functools.lru_cache(maxsize=64)
-def loss(module: EvidentialGCN) -> Callable[..., Array]:
-    """first_decay / 2 |W1|^2 + `objective`, as the trainer takes it.
+def customize(task: Task, module: EvidentialGCN) -> Task:
+    """Returns GKDE's task: its own loss, and predictions under Monte Carlo dropout.
 
-    Hyper-parameters: first_decay, and the weights `kernel` and `distillation`. The runs
-    carry the extras of `prepare`.
+    The loss is first_decay / 2 |W1|^2 + `objective`. Validation, which chooses nothing
+    here, looks at the network without dropout.
     """
 
-    def value(
-        params: Params, graph: jraph.GraphsTuple, run: Run, step: Array, key: Array
-    ) -> Array:
+    def loss(params, aux, graph, run: Run, step: Array, key: Array) -> Array:
         outputs = apply_dropped(module, params, graph, key)
         return _decay(params, run) + objective(outputs, run, step)
 
-    return value
+    def validate(params, aux, graph, run: Run) -> Array:
+        return task.validate(params, aux, graph, run)
+
+    def predict(params: Params, aux, graph: jraph.GraphsTuple) -> Outputs:
+        return posterior(module, params)(graph)
+
+    return task._replace(loss=loss, validate=validate, predict=predict)
 
 
 def objective(outputs: Outputs, run: Run, step: Array) -> Array:
@@ -101,19 +103,20 @@ def _log_softmax(
 def teacher_task(module: EvidentialGCN) -> Task:
     """first_decay / 2 |W1|^2 + cross-entropy; nothing is validated."""
 
-    def init(key: Array, graph: jraph.GraphsTuple) -> Params:
-        return module.init({"params": key}, graph)
+    def init(run: Run, graph: jraph.GraphsTuple) -> Params:
+        return module.init({"params": run.key}, graph)
 
-    def loss(
-        params: Params, graph: jraph.GraphsTuple, run: Run, step: Array, key: Array
-    ) -> Array:
+    def loss(params, aux, graph, run: Run, step: Array, key: Array) -> Array:
         outputs = apply_dropped(module, params, graph, key)
         return _decay(params, run) + losses.cross_entropy(outputs, run.split)
 
-    def validate(params: Params, graph: jraph.GraphsTuple, run: Run) -> Array:
+    def validate(params, aux, graph, run: Run) -> Array:
         return jnp.array(0.0)
 
-    return Task(init, loss, validate)
+    def predict(params, aux, graph: jraph.GraphsTuple) -> Outputs:
+        return module.apply(params, graph)
+
+    return Task(init, loss, validate, predict)
 
 
 def _decay(params: Params, run: Run) -> Array:

@@ -1,1 +1,1 @@
-"""Many devices and many hosts: the mesh, and graphs spread over it."""
+"""Graphs sharded over devices: where nodes are, how shards are built, what it costs."""

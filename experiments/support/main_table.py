@@ -1,0 +1,154 @@
+"""The main table: its rows, how it is drawn from records, and paired differences."""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from experiments.support import paper_results
+from oodgat_jax import tables
+from oodgat_jax.datasets import DATASETS
+from oodgat_jax.methods import recipes
+from oodgat_jax.records import Record, count_runs, kept_metrics, latest
+from oodgat_jax.tables import Row
+from oodgat_jax.types import InputError
+
+ROWS = (
+    Row("MLP", "mlp", "ENT", "mlp"),
+    Row("GCN", "gcn", "ENT", "gcn"),
+    Row("GraphSAGE", "sage", "ENT", "sage"),
+    Row("GAT", "gat", "ENT", "gat"),
+    Row("GATv2", "gatv2", "ENT", "gatv2"),
+    Row("GKDE", "gkde", "vacuity"),
+    Row("OODGAT-ENT", "oodgat", "ENT", "oodgat-ent"),
+    Row("OODGAT-ATT", "oodgat", "ATT", "oodgat-att"),
+)
+FILE = "end_to_end.jsonl"
+RESAMPLES = 10_000
+NOTE = (
+    "Percent, mean ± standard deviation over {runs} runs, in parentheses the paper's "
+    "figure, the best of a column in bold. F1 (best) picks its threshold on the test "
+    "nodes, as the paper does; F1 (val) on the validation nodes. The paper's FPR95 "
+    "averages over ROC points near 95 % TPR, ours is taken at the first point that "
+    "reaches it."
+)
+OTHER = " With *, settings are not the recipe's: {settings}."
+
+
+def known(records: Sequence[Record]) -> list[str]:
+    """The data sets of the records: the paper's first, in its order."""
+    return paper_results.in_order([record["dataset"] for record in records])
+
+
+def draw(records: Sequence[Record], dataset: str) -> tables.Table:
+    """One row per method, from the latest records of a data set."""
+    found = {row: _latest(records, dataset, row) for row in ROWS}
+    rows = [_row(row, record) for row, record in found.items() if record]
+    if not rows:
+        raise InputError(f"There are no records of {dataset}.")
+    best = ["min" if metric == "fpr95" else "max" for metric in tables.COLUMNS]
+    return tables.Table(["Method", *tables.COLUMNS.values()], rows, ["", *best])
+
+
+def comparison(records: Sequence[Record], dataset: str) -> str:
+    """OODGAT's AUROC less each baseline's over the same runs, a line each."""
+    return "\n".join(
+        f"{ours} - {theirs}: AUROC {mean:+.1f}, 95 % interval {low:+.1f} to {high:+.1f}"
+        for (ours, theirs), (mean, low, high) in _differences(records, dataset).items()
+    )
+
+
+def comparison_table(records: Sequence[Record]) -> tables.Table:
+    """The same as a table: a row per data set and baseline, a column per score."""
+    titles, rows = [row.title for row in ROWS[-2:]], []
+    for dataset in known(records):
+        found = _differences(records, dataset)
+        for theirs in dict.fromkeys(pair[1] for pair in found):
+            three = (found.get((ours, theirs)) for ours in titles)
+            cells = (
+                "{:+.1f} [{:+.1f}, {:+.1f}]".format(*t) if t else "" for t in three
+            )
+            rows.append([dataset, theirs, *cells])
+    return tables.Table(["Data set", "Baseline", *titles], rows)
+
+
+def _differences(
+    records: Sequence[Record], dataset: str
+) -> dict[tuple[str, str], tuple[float, float, float]]:
+    """(row of OODGAT, row of a baseline) -> `difference`, where runs can be paired."""
+    found = {}
+    for ours, theirs in itertools.product(ROWS[-2:], ROWS[:-2]):
+        pair = _latest(records, dataset, ours), _latest(records, dataset, theirs)
+        if None not in pair and _paired(*pair):
+            values = (record["metrics"]["auroc"] for record in pair)
+            found[ours.title, theirs.title] = difference(*values)
+    return found
+
+
+def difference(
+    ours: Sequence[float], theirs: Sequence[float]
+) -> tuple[float, float, float]:
+    """Mean paired difference in points, and its 95 % bootstrap interval over runs.
+
+    Runs in which either side failed (NaN) are left out.
+    """
+    differences = 100 * (np.array(ours, float) - np.array(theirs, float))
+    differences = differences[np.isfinite(differences)]
+    if not differences.size:
+        return (np.nan,) * 3
+    rng = np.random.default_rng(0)
+    drawn = rng.choice(differences, (RESAMPLES, differences.size)).mean(axis=1)
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return float(differences.mean()), float(low), float(high)
+
+
+def note(records: Sequence[Record]) -> str:
+    """What the tables' figures are, and which settings are not the recipes'."""
+    text = NOTE.format(runs=count_runs(records))
+    marked = []
+    for dataset, row in itertools.product(known(records), ROWS):
+        record = _latest(records, dataset, row)
+        if others := record and _other_settings(record):
+            values = (f"{name} {value:g}" for name, value in others.items())
+            marked.append(f"{row.title} on {dataset} {', '.join(values)}")
+    return text + OTHER.format(settings="; ".join(marked)) if marked else text
+
+
+def markdown(records: Sequence[Record]) -> str:
+    """All data sets, one table each, and the note."""
+    parts = [
+        f"**{name}**\n\n{tables.as_markdown(draw(records, name))}"
+        for name in known(records)
+    ]
+    return "\n".join([*parts, note(records)]) + "\n"
+
+
+def _latest(records: Sequence[Record], dataset: str, row: Row) -> Record | None:
+    return latest(records, dataset=dataset, method=row.method, detector=row.detector)
+
+
+def _row(row: Row, record: Record) -> list[tables.Cell | str]:
+    kept = kept_metrics(record)
+    cells = [
+        tables.result(
+            kept[metric],
+            paper_results.figure("end_to_end", row.paper, record["dataset"], metric),
+        )
+        for metric in tables.COLUMNS
+    ]
+    return [f"{row.title} *" if _other_settings(record) else row.title, *cells]
+
+
+def _other_settings(record: Record) -> recipes.Recipe:
+    """Hyper-parameters of a record that are not those of its method's recipe."""
+    if record["dataset"] not in DATASETS:
+        return {}
+    usual = recipes.recipe(record["dataset"], record["method"])
+    settings = record["hyperparameters"].items()
+    return {name: value for name, value in settings if value != usual.get(name)}
+
+
+def _paired(ours: Record, theirs: Record) -> bool:
+    """Whether two records are of the same splits and seeds, run by run."""
+    keys = ("split_seeds", "model_seeds", "split_digest")
+    return all(ours[key] == theirs[key] for key in keys)

@@ -1,0 +1,205 @@
+"""How memory, communication and step time scale with devices and graph size.
+
+One measurement is one process with so many simulated devices on the axis `graph`, and
+one training step of a method on a generated graph (`datasets.communities`). "whole" is
+the graph on one device without being spread. Memory and bytes moved are XLA's account
+of the compiled step, per device; with no steps to time the graph is not even made.
+"""
+
+import concurrent.futures
+import multiprocessing
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from oodgat_jax import experiment, graphs, methods, splits, tables, training
+from oodgat_jax.datasets import streaming
+from oodgat_jax.datasets.generated import Communities
+from oodgat_jax.methods import recipes
+from oodgat_jax.sharding import cost, layout, shards
+from oodgat_jax.training import mesh as meshes
+from oodgat_jax.training import placement
+
+EDGES_PER_NODE = 20
+TEST_SIZE = 1000  # ID test nodes, and as many OOD ones
+SMALLEST = 20_000  # nodes of a graph with enough communities of every kind
+HEADER = (
+    "nodes",
+    "edges",
+    "devices",
+    "MB a device",
+    "of whole",
+    "halo / own nodes",
+    "MB moved a step",
+    "s a step",
+)
+
+
+class Job(NamedTuple):
+    """One measurement."""
+
+    nodes: int
+    devices: int  # along `graph`; 0: the whole graph on one device
+    method: str
+    steps: int  # to time; 0: shapes alone
+
+
+def jobs(sizes: Sequence[int], devices: Sequence[int], method: str, steps: int):
+    """Every size whole and on every number of devices."""
+    return [Job(n, d, method, steps) for n in sizes for d in (0, *devices)]
+
+
+def in_process(job: Job) -> dict:
+    """`measure` in a process of its own, which has its own number of devices."""
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
+        return pool.submit(measure, job).result()
+
+
+def measure(job: Job) -> dict:
+    """Compiles one step for the job's devices, takes some if asked, and reports."""
+    training.use_cores(max(job.devices, 1))
+    source = Communities(job.nodes, EDGES_PER_NODE * job.nodes)
+    prepare = _made if job.steps else _shaped
+    mesh = meshes.build({"runs": 1, "graph": max(job.devices, 1)})
+    graph, edges, halo = prepare(source, job, mesh)
+    program, runs = _program(source, job, mesh)
+    if job.steps:
+        runs = program.place(runs)
+        states = program.start(graph, runs)
+    else:
+        states = _on(mesh, jax.eval_shape(program.start, graph, runs), P("runs"))
+    compiled = program.step.lower(graph, runs, states).compile()
+    found = cost.cost(compiled, max(job.devices, 1))
+    seconds = None
+    if job.steps:
+        seconds = _seconds(compiled, graph, runs, states, job.steps)
+    return {
+        **job._asdict(),
+        "edges": edges,
+        "halo": halo,
+        "memory": found.memory,
+        "cost": found._asdict(),
+        "moved": found.moved,
+        "seconds_per_step": seconds,
+    }
+
+
+def draw(records: Sequence[dict]) -> tables.Table:
+    """The latest measurement of each size and number of devices, rising."""
+    latest = {(r["nodes"], r["devices"]): r for r in records}
+    whole = {
+        nodes: r["memory"] for (nodes, devices), r in latest.items() if not devices
+    }
+    return tables.Table(HEADER, [_row(latest[key], whole) for key in sorted(latest)])
+
+
+def _row(record: dict, whole: dict[int, int]) -> list[tables.Cell]:
+    seconds, memory = record["seconds_per_step"], record["memory"]
+    share = memory / whole[record["nodes"]] if record["nodes"] in whole else None
+    texts = [
+        f"{record['nodes']:,}",
+        f"{record['edges']:,}",
+        str(record["devices"] or "whole"),
+        f"{memory / 1e6:,.0f}",
+        "" if share is None else f"{100 * share:.0f} %",
+        f"{record['halo']:.2f}",
+        f"{record['moved'] / 1e6:,.1f}",
+        "" if seconds is None else f"{seconds:.2f}",
+    ]
+    return [tables.Cell(text) for text in texts]
+
+
+def _made(source: Communities, job: Job, mesh):
+    """The graph on its devices, its edges, and halo rows per own node."""
+    if not job.devices:
+        graph = graphs.build(streaming.in_memory(source.open()))
+        graph = placement.put(graph, mesh)
+        return graph, graph.senders.shape[0], 0.0
+    placed = shards.shard_stream(source.open(), mesh)
+    to, context = placed.layout, placed.graph.globals
+    edges = int(np.asarray(context.num_edges.addressable_shards[0].data)[0])
+    halo = np.prod(context.send.shape[1:]) / to.size
+    return placed.graph, edges, halo
+
+
+def _shaped(source: Communities, job: Job, mesh):
+    """The same with shapes for arrays; parts are made one by one to be counted."""
+    to = layout.even(job.nodes, max(job.devices, 1))
+    counts, needs = [], []
+    for shard in range(to.num_shards):
+        part = source.read(*to.starts[shard : shard + 2].tolist())
+        counts.append(len(part.senders))
+        needs.append(shards.sizes(to, shard, part))
+    fit, use_sparse = shards.Sizes(*np.max(needs, 0)), graphs.uses_sparse("auto")
+    if not job.devices:
+        graph = _whole_shapes(job.nodes, sum(counts), source.num_features, use_sparse)
+        return _on(mesh, graph, P()), sum(counts), 0.0
+    one = shards.shapes(to, fit, source.num_features, use_sparse)
+    graph = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct((to.num_shards, *x.shape), x.dtype), one
+    )
+    halo = to.num_shards * fit.halo / to.size
+    return _on(mesh, graph, P("graph")), sum(counts), halo
+
+
+def _whole_shapes(nodes: int, edges: int, features: int, use_sparse: bool):
+    """Shapes of `graphs.build` for a symmetric graph."""
+    tiny = graphs.from_edges(
+        np.ones((2, features), np.float32),
+        np.array([0, 1]),
+        np.array([1, 0]),
+        "sparse" if use_sparse else "segment",
+    )
+    # The tiny graph has 2 nodes and 4 edges, and pointers of 3.
+    grown = {2: nodes, 3: nodes + 1, 4: edges}
+
+    def grow(leaf):
+        first = grown.get(leaf.shape[0], leaf.shape[0])
+        return jax.ShapeDtypeStruct((first, *leaf.shape[1:]), leaf.dtype)
+
+    return jax.tree.map(grow, tiny)
+
+
+def _program(source: Communities, job: Job, mesh):
+    """The compiled-to-be step of one run, and the run: arrays, or shapes of them."""
+    method, recipe = methods.METHODS[job.method], recipes.recipe(None, job.method)
+    task = methods.assemble(method, recipes.module(method, recipe, source.num_id))
+    schedule = training.Schedule(max_steps=1000)
+    program = training.program_on(task, schedule, mesh, 1, job.devices > 0)
+    drawn = [splits.draw(source.open(TEST_SIZE), 0)]
+    runs = experiment.make_runs(method, [recipe], drawn, experiment.keys([0]))
+    if job.devices:
+        to = layout.even(job.nodes, job.devices)
+        runs = runs._replace(split=to.split_to_shards(runs.split))
+    if job.steps:
+        return program, runs
+    by_node = P("runs", "graph") if job.devices else P("runs")
+    specs = training.Run(P("runs"), by_node, P("runs"), by_node)
+    shaped = (
+        _on(mesh, jax.eval_shape(lambda x=x: x), spec)
+        for x, spec in zip(runs, specs, strict=True)
+    )
+    return program, training.Run(*shaped)
+
+
+def _on(mesh, tree, spec: P):
+    sharding = NamedSharding(mesh, spec)
+    return jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), tree
+    )
+
+
+def _seconds(compiled, graph, runs, states, steps: int) -> float:
+    """The median time of a step."""
+    times = []
+    for _ in range(steps):
+        began = time.perf_counter()
+        states = jax.block_until_ready(compiled(graph, runs, states))
+        times.append(time.perf_counter() - began)
+    return float(np.median(times))

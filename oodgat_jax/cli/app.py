@@ -1,0 +1,185 @@
+"""What all binaries share: start and end of the process, and flags defined once.
+
+A mistake of the user ends in one sentence on stderr and exit code 2, an interrupt in
+one sentence and 130; only a bug shows a traceback.
+"""
+
+import importlib
+import os
+import pathlib
+import sys
+import tempfile
+import textwrap
+from collections.abc import Callable, Sequence
+
+import jax
+from absl import app, flags, logging
+
+from oodgat_jax.cli import cluster
+from oodgat_jax.cli.shared_flags import Definitions, chosen, defaulting, define
+from oodgat_jax.datasets import download
+from oodgat_jax.types import InputError
+
+__all__ = ["Definitions", "defaulting", "load_plugins", "out_folder", "run"]
+
+HELP = ("--help", "-help", "-h", "--helpshort", "--helpfull")
+WRONG_INPUT, LOST, INTERRUPTED, CLOSED = 2, 3, 130, 141
+STOPPED = "\nInterrupted: stopped before the end."
+GOES_ON = " The same command goes on with what is not yet recorded."
+
+_FILL = textwrap.TextWrapper(
+    width=80,
+    initial_indent=8 * " ",
+    subsequent_indent=8 * " ",
+    break_on_hyphens=False,
+)
+
+
+def run(
+    main: Callable[[], int | None],
+    shared: Sequence[str] = (),
+    own: Definitions | None = None,
+    text: str | None = None,
+    goes_on: bool = False,
+) -> None:
+    """Runs a binary's `main`, whose return value is the exit code, and exits.
+
+    Args:
+      main: reads its flags from `absl.flags.FLAGS`.
+      shared: names of the SHARED flags that it has.
+      own: further flags, which no other binary need have.
+      text: what --help says first; the docstring of the main module by default.
+      goes_on: whether the same command, started again, skips what it has finished.
+    """
+    text = text or sys.modules["__main__"].__doc__ or ""
+    try:
+        load_plugins(_plugins(sys.argv[1:]))
+    except InputError as error:
+        sys.exit(_complain(str(error), WRONG_INPUT))
+    definitions = chosen(shared, own)
+    define(definitions)
+
+    def guarded(argv: Sequence[str]) -> int | None:
+        try:
+            _no_arguments(argv)
+            _start_jax()
+            code = main()
+            sys.stdout.flush()
+            return code
+        except InputError as error:
+            return _complain(str(error), WRONG_INPUT)
+        except KeyboardInterrupt:
+            return _complain(STOPPED + (GOES_ON if goes_on else ""), INTERRUPTED)
+        except BrokenPipeError:  # whoever reads the output has read enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return CLOSED
+        except jax.errors.JaxRuntimeError as error:
+            if jax.process_count() == 1:
+                raise
+            _complain(cluster.LOST.format(reason=_first_line(error)), LOST)
+            cluster.leave(LOST)
+
+    sys.stdout.reconfigure(errors="replace")  # a terminal may lack the sign ±
+    app.run(guarded, flags_parser=lambda argv: _parse(argv, list(definitions), text))
+
+
+def load_plugins(names: Sequence[str]) -> None:
+    """Imports modules of the user, which register what they add."""
+    sys.path.insert(0, os.getcwd())
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except InputError:
+            raise
+        except Exception as error:  # whatever the user's module raises
+            raise InputError(
+                f"--plugin={name} cannot be imported ({type(error).__name__}: "
+                f"{_first_line(error)}): name a Python module without .py, in this "
+                "folder or installed."
+            ) from error
+
+
+def _plugins(arguments: Sequence[str]) -> list[str]:
+    """Returns the values of --plugin, which are needed before flags are parsed."""
+    found = []
+    for at, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name in ("--plugin", "-plugin"):
+            found.append(value if equals else "".join(arguments[at + 1 : at + 2]))
+    return found
+
+
+def out_folder(name: str) -> pathlib.Path:
+    """The folder, made if needed, after checking that a file can be written there."""
+    folder = pathlib.Path(name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise InputError(
+            f"The folder {folder} cannot be written to ({error.strerror}): choose "
+            "another one with --out."
+        ) from error
+
+
+def _parse(argv: Sequence[str], names: Sequence[str], text: str) -> Sequence[str]:
+    if any(argument in HELP for argument in argv[1:]):
+        print(_help(names, text))
+        sys.exit(0)
+    try:
+        return flags.FLAGS(argv)
+    except flags.Error as error:
+        sys.exit(_complain(_sentence(error), WRONG_INPUT))
+
+
+def _sentence(error: flags.Error) -> str:
+    if isinstance(error, flags.UnrecognizedFlagError):
+        return f"There is no flag --{error.flagname}: see --help."
+    if not isinstance(error, flags.IllegalFlagValueError):
+        return f"{str(error).rstrip('.')}: see --help."
+    flag, _, reason = str(error).removeprefix("flag ").partition(": ")
+    return f"{flag} is wrong ({reason.rstrip('.')}): see --help."
+
+
+def _help(names: Sequence[str], text: str) -> str:
+    """What the binary is for, then its flags with defaults and meanings."""
+    lines = [text.strip(), "", "Flags:"]
+    for flag in (flags.FLAGS[name] for name in names):
+        lines.append(f"  --{flag.name} (default: {flag.default or 'none'})")
+        lines.append(_FILL.fill(flag.help))
+    return "\n".join(lines)
+
+
+def _no_arguments(argv: Sequence[str]) -> None:
+    if len(argv) > 1:
+        raise InputError(f"Unknown argument '{argv[1]}': flags begin with --.")
+
+
+def _start_jax() -> None:
+    """One device per core, and compiled programs kept for the next process.
+
+    JAX's own variables (JAX_COMPILATION_CACHE_DIR, JAX_ENABLE_COMPILATION_CACHE) win.
+    """
+    logging.set_verbosity(logging.WARNING)  # JAX tells which platforms it lacks
+    cluster.start()
+    if jax.config.jax_compilation_cache_dir:
+        return
+    folder = download.cache_dir() / "compiled"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return
+    if os.access(folder, os.W_OK):
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")
+
+
+def _complain(sentence: str, code: int) -> int:
+    print(sentence, file=sys.stderr)
+    return code

@@ -1,0 +1,61 @@
+"""A live line on stderr while runs train; plain lines, now and then, in a log."""
+
+import shutil
+import sys
+import time
+from typing import TextIO
+
+from oodgat_jax.training import Progress
+
+LOG_EVERY = 10.0  # seconds between lines that are not overwritten
+
+
+class Line:
+    """Shows the progress of `train.train`; a context manager.
+
+    On a terminal one line is overwritten. Anywhere else, a line is added at most
+    every ten seconds, and nothing but text is written.
+    """
+
+    def __init__(
+        self, title: str, stream: TextIO | None = None, *, quiet: bool = False
+    ):
+        self._title = title
+        self._quiet = quiet  # for all but one of several processes
+        self._stream = stream or sys.stderr
+        self._live = self._stream.isatty()
+        self._began = self._shown = time.monotonic()
+
+    def __enter__(self) -> "Line":
+        self._show("starting, compiling")
+        return self
+
+    def __exit__(self, *error) -> None:
+        if self._live and not self._quiet:
+            self._stream.write("\n")
+
+    def __call__(self, progress: Progress) -> None:
+        """Shows where the runs are."""
+        over = progress.finished == progress.total
+        if self._live or over or time.monotonic() - self._shown >= LOG_EVERY:
+            self._show(describe(progress))
+
+    def _show(self, text: str) -> None:
+        if self._quiet:
+            return
+        self._shown = time.monotonic()
+        text = f"{self._title}: {text}, {self._shown - self._began:.0f} s"
+        if self._live:
+            width = shutil.get_terminal_size().columns - 1
+            self._stream.write(f"\r\x1b[K{text[:width]}")
+        else:
+            self._stream.write(f"{text}\n")
+        self._stream.flush()
+
+
+def describe(progress: Progress) -> str:
+    """One line on where the runs are, without the time."""
+    return (
+        f"{progress.finished}/{progress.total} runs done, {progress.going} going, "
+        f"{progress.steps} steps, validation {progress.score:.3f} of 2"
+    )

@@ -1,0 +1,225 @@
+"""What people have as features, edges and labels -> checked arrays, and a Dataset.
+
+Objects of other libraries are recognized by what they have, so none is imported: a
+PyTorch Geometric `Data` by `x`, `edge_index` and `y`; a DGL graph by `ndata` and
+`edges()`; a networkx graph by `nodes` and `edges`; tensors by `detach`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from oodgat_jax.datasets.loading import tidy_edges
+from oodgat_jax.types import Dataset, InputError
+
+LABELED = 30  # nodes of each known class that a split of the paper labels
+MOST_TEST = 1000
+
+
+def from_arrays(
+    features: Any,
+    edges: Any = None,
+    labels: Any = None,
+    *,
+    id_classes: Sequence,
+    name: str = "own",
+    test_size: int | None = None,
+    directed: bool = False,
+) -> Dataset:
+    """Returns a data set from arrays, or from another library's graph.
+
+    Args:
+      features: [N, F], dense or scipy sparse; or a PyTorch Geometric `Data` or a DGL
+        graph, which holds edges and labels too (DGL: as `feat` and `label`).
+      edges: pairs [E, 2] or [2, E], a scipy sparse matrix [N, N] or a networkx graph.
+      labels: one class per node, a number or a string; -1 where there is none.
+      id_classes: the known classes; all others are OOD.
+      name: how tables and records call it.
+      test_size: ID test nodes of a split, and as many OOD ones; by default what is
+        left after labeling, at most 1,000.
+      directed: whether an edge carries information in its direction alone.
+    """
+    if edges is None and labels is None:
+        features, edges, labels = unpack(features)
+    matrix = as_features(features)
+    num_nodes = matrix.shape[0]
+    pairs = as_pairs(edges, num_nodes)
+    codes, known = _codes(labels, num_nodes, id_classes)
+    senders, receivers = tidy_edges(*pairs.T, num_nodes, directed)
+    return Dataset(
+        name=name,
+        features=matrix,
+        senders=senders,
+        receivers=receivers,
+        labels=codes,
+        id_classes=known,
+        test_size=_most_test(codes, known) if test_size is None else int(test_size),
+    )
+
+
+def unpack(graph: Any) -> tuple[Any, Any, Any]:
+    """Returns features, edges and labels of a PyTorch Geometric or DGL graph."""
+    if all(hasattr(graph, name) for name in ("x", "edge_index", "y")):
+        return graph.x, as_array(graph.edge_index), graph.y
+    if hasattr(graph, "ndata") and callable(getattr(graph, "edges", None)):
+        missing = [name for name in ("feat", "label") if name not in graph.ndata]
+        if missing:
+            raise InputError(
+                f"The DGL graph has no node data '{missing[0]}': give features, edges "
+                "and labels instead."
+            )
+        ends = [as_array(end) for end in graph.edges()]
+        return graph.ndata["feat"], np.stack(ends, 1), graph.ndata["label"]
+    raise InputError(
+        "Give features, edges and labels, or one graph of PyTorch Geometric (x, "
+        "edge_index, y) or DGL (ndata feat and label)."
+    )
+
+
+def as_array(given: Any) -> np.ndarray:
+    """Returns an array or a tensor of any library as a numpy array."""
+    if hasattr(given, "detach"):
+        given = given.detach().cpu()
+    return np.asarray(given)
+
+
+def as_features(given: Any) -> np.ndarray | scipy.sparse.csr_array:
+    """Returns dense or sparse features [N, F] as float32, checked."""
+    sparse = scipy.sparse.issparse(given)
+    matrix = given if sparse else _numbers(given)
+    if matrix.dtype.kind not in "fiub":
+        raise InputError(f"Features must be real numbers, not {matrix.dtype}.")
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise InputError(
+            "Features must be a table with a row per node and a column per feature, "
+            f"not of shape {matrix.shape}."
+        )
+    if sparse:
+        matrix = scipy.sparse.csr_array(matrix, dtype=np.float32)
+    else:
+        matrix = matrix.astype(np.float32)
+    if not np.isfinite(matrix.data if sparse else matrix).all():
+        raise InputError(
+            "Features must be finite numbers, but there is NaN or infinity among them."
+        )
+    return matrix
+
+
+def as_pairs(given: Any, num_nodes: int) -> np.ndarray:
+    """Returns edges as pairs of row numbers [E, 2] int64, from whatever holds them.
+
+    Args:
+      given: pairs of row numbers as an array [E, 2] or [2, E]; a scipy sparse matrix
+        [N, N] with an entry at (i, j) for an edge i -> j; or a networkx graph. Its
+        nodes are row numbers if they are 0..N-1, else the rows in their order.
+      num_nodes: N.
+    """
+    if scipy.sparse.issparse(given):
+        pairs = _from_matrix(given, num_nodes)
+    elif hasattr(given, "nodes") and hasattr(given, "edges"):
+        pairs = _from_networkx(given, num_nodes)
+    else:
+        pairs = _from_array(given)
+    outside = pairs[(pairs < 0) | (pairs >= num_nodes)]
+    if outside.size:
+        raise InputError(
+            f"An edge names node {outside[0]}, but the features have rows 0 to "
+            f"{num_nodes - 1}."
+        )
+    return pairs
+
+
+def _numbers(given: Any) -> np.ndarray:
+    array = as_array(given)
+    if array.dtype.kind in "fiubc":
+        return array
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"Features must be numbers: {error}.") from error
+
+
+def _from_array(given: Any) -> np.ndarray:
+    array = as_array(given)
+    if array.size == 0:
+        return np.zeros((0, 2), np.int64)
+    if array.ndim == 2 and array.shape[1] != 2 and array.shape[0] == 2:
+        array = array.T
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise InputError(
+            f"Edges must be pairs of row numbers, [E, 2], not of shape {array.shape}."
+        )
+    whole = array.dtype.kind in "iu" or (
+        array.dtype.kind == "f" and bool((array % 1 == 0).all())
+    )
+    if not whole:
+        raise InputError("Edges must be pairs of whole numbers.")
+    return array.astype(np.int64)
+
+
+def _from_matrix(given: Any, num_nodes: int) -> np.ndarray:
+    if given.shape != (num_nodes, num_nodes):
+        raise InputError(
+            f"The adjacency matrix is of shape {given.shape}, but there are "
+            f"{num_nodes} rows of features."
+        )
+    matrix = scipy.sparse.coo_array(given)
+    stored = matrix.data != 0
+    return np.stack([matrix.row[stored], matrix.col[stored]], 1).astype(np.int64)
+
+
+def _from_networkx(given: Any, num_nodes: int) -> np.ndarray:
+    nodes = list(given.nodes)
+    if len(nodes) != num_nodes:
+        raise InputError(
+            f"The graph has {len(nodes)} nodes, but there are {num_nodes} rows of "
+            "features."
+        )
+    numbered = set(nodes) == set(range(num_nodes))
+    row = {node: node if numbered else index for index, node in enumerate(nodes)}
+    pairs = [(row[a], row[b]) for a, b in given.edges()]
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def _codes(
+    labels: Any, num_nodes: int, id_classes: Sequence
+) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Returns the class number of every node, -1 for none, and the known classes."""
+    values = as_array(labels)
+    if values.shape != (num_nodes,):
+        raise InputError(
+            f"Labels must be one per node, [{num_nodes}], not of shape {values.shape}."
+        )
+    if values.dtype.kind in "iu":
+        classes = np.arange(values.max(initial=-1) + 1)
+        codes = np.where(values < 0, -1, values).astype(np.int32)
+    else:
+        texts = values.astype(str)
+        classes = np.unique(texts[~np.isin(texts, ("", "-1"))])
+        codes = np.searchsorted(classes, texts).astype(np.int32)
+        codes[np.isin(texts, ("", "-1"))] = -1
+    known = [_position(classes, name) for name in id_classes]
+    present = set(np.unique(codes[codes >= 0]).tolist())
+    if len(set(known)) < 2 or not set(known) < present:
+        raise InputError(
+            f"id_classes must name at least two and not all of the classes of the "
+            f"labels, but are {list(id_classes)}."
+        )
+    return codes, tuple(sorted(set(known)))
+
+
+def _position(classes: np.ndarray, name: Any) -> int:
+    found = np.flatnonzero(classes.astype(str) == str(name))
+    if not found.size:
+        raise InputError(f"id_classes names {name!r}, which no label is.")
+    return int(found[0])
+
+
+def _most_test(codes: np.ndarray, known: Sequence[int]) -> int:
+    inside = int(np.isin(codes, known).sum())
+    outside = int((codes >= 0).sum()) - inside
+    return max(
+        1, min(inside, outside, MOST_TEST + LABELED * len(known)) - LABELED * len(known)
+    )

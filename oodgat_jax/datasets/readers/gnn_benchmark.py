@@ -1,0 +1,37 @@
+"""Reader of the gnn-benchmark npz files (Amazon-Computers, -Photo, Coauthor-CS)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+from oodgat_jax.datasets.readers import checks
+from oodgat_jax.datasets.source import RawGraph, Source
+
+
+def _csr(
+    archive: Mapping[str, np.ndarray], prefix: str, path: Path
+) -> scipy.sparse.csr_array:
+    parts = ("data", "indices", "indptr", "shape")
+    return checks.csr({part: archive[f"{prefix}_{part}"] for part in parts}, path)
+
+
+def _consistent(
+    links: scipy.sparse.csr_array, num_nodes: int, labels: np.ndarray, path: Path
+) -> None:
+    if links.shape != (num_nodes, num_nodes) or labels.size != num_nodes:
+        raise checks.bad(path, "holds links, features and labels of different lengths")
+
+
+def read(folder: Path, source: Source) -> RawGraph:
+    """Adjacency, features and labels of the one npz file of the source."""
+    (name,) = source.files
+    path = folder / name
+    with checks.reading(path), np.load(path, allow_pickle=False) as archive:
+        links = _csr(archive, "adj", path).tocoo()
+        features = _csr(archive, "attr", path)
+        labels = checks.integers(archive["labels"], path, "labels")
+        _consistent(links, features.shape[0], labels, path)
+        checks.within(labels, 0, source.classes - 1, path, "label")
+    return RawGraph(features, links.row, links.col, labels)

@@ -1,0 +1,282 @@
+"""A saved model: a folder with what a person can read, and the parameters.
+
+  model.json                   arguments, recipe, classes, threshold, versions, report
+  parameters-DIGEST.msgpack    the members' parameters, stacked
+
+`model.json` names its parameters, so that replacing this one file is what replaces the
+model: whoever reads finds the old model or the new one, at every moment and after every
+crash. Other files in the folder are never touched. Nothing in it is run when read.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import re
+import tempfile
+from collections.abc import Iterator
+from importlib import metadata
+from typing import Any, NamedTuple
+
+import flax.serialization
+import jax
+import numpy as np
+
+from oodgat_jax import graphs, methods, training
+from oodgat_jax.methods import METHODS, recipes
+from oodgat_jax.types import InputError, Split
+
+FORMAT, VERSION = "oodgat-jax model", 2
+FACTS = "model.json"
+# Names that `save` gives: nothing else in a folder is ever removed.
+PARAMETERS = re.compile(r"parameters-[0-9a-f]{16}\.msgpack")
+DRAFT = ".oodgat-draft-"
+TRIES = 100  # a reader's, while others replace the model
+PLAIN = (str, int, float, bool)
+
+
+class Model(NamedTuple):
+    """What is kept of a fitted classifier."""
+
+    parameters: Any  # pytree, [M, ...] each
+    aux: Any  # the method's auxiliary state, a pytree like that
+    arguments: dict[str, Any]  # of the classifier
+    recipe: recipes.Recipe
+    classes: list
+    num_features: int
+    threshold: float
+    report: dict[str, Any]
+    labeled: dict[str, Any]  # nodes, codes and digest of what the members learned from
+
+
+class _Numbers(NamedTuple):
+    """What the file of parameters holds."""
+
+    parameters: Any
+    aux: Any
+
+
+def save(folder: pathlib.Path, model: Model) -> None:
+    """Replaces the model of a folder, or makes one, whole or not at all."""
+    odd = [name for name in model.classes if not isinstance(name, PLAIN)]
+    if odd:
+        raise InputError(
+            f"The class {odd[0]!r} cannot be saved: use strings or numbers as labels."
+        )
+    check_folder(folder)
+    numbers = flax.serialization.msgpack_serialize(
+        _plain(_Numbers(model.parameters, model.aux)._asdict())
+    )
+    digest = hashlib.sha256(numbers).hexdigest()
+    name = f"parameters-{digest[:16]}.msgpack"
+    facts = {name: getattr(model, name) for name in Model._fields[2:]}
+    facts |= {"format": FORMAT, "version": VERSION, "versions": _versions()}
+    facts |= {"parameters": {"file": name, "sha256": digest}}
+    text = json.dumps(facts, indent=2) + "\n"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _locked(folder):
+            check_folder(folder)
+            _replace(folder / name, numbers)
+            _replace(folder / FACTS, text.encode())
+            _remove_others(folder, name)
+    except OSError as error:
+        raise _cannot_write(folder, error) from error
+
+
+def check_folder(folder: pathlib.Path) -> None:
+    """Raises InputError unless a model can be saved there: no folder, or an empty
+    one, or one that holds a model."""
+    if folder.is_symlink() and not folder.exists():
+        raise InputError(f"{folder} is a link to nowhere: choose another folder.")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file: choose a folder for the model.")
+    try:
+        found = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    except OSError as error:
+        raise _cannot_write(folder, error) from error
+    foreign = [name for name in found if not _is_ours(name)]
+    if foreign and not _holds_model(folder):
+        raise InputError(
+            f"{folder} holds other files and no model of this program: choose an empty "
+            "or a new folder, or one with a saved model."
+        )
+
+
+def load(folder: pathlib.Path) -> Model:
+    """Reads a saved model and checks that its parts fit together."""
+    for _ in range(TRIES):
+        facts = _facts(folder)
+        path = folder / _parameters_name(folder, facts)
+        try:
+            numbers = path.read_bytes()
+            break
+        except FileNotFoundError as error:
+            missing = error  # unless another process has just replaced the model
+            if facts == _facts(folder):
+                raise InputError(f"{path} is missing: save the model again.") from error
+        except OSError as error:
+            raise InputError(f"{path} cannot be read ({error.strerror}).") from error
+    else:
+        raise InputError(
+            f"{folder} is being replaced all the time: try again."
+        ) from missing
+    return _assembled(folder, facts, path, numbers)
+
+
+def _assembled(
+    folder: pathlib.Path, facts: dict[str, Any], path: pathlib.Path, numbers: bytes
+) -> Model:
+    if hashlib.sha256(numbers).hexdigest() != facts["parameters"].get("sha256"):
+        raise InputError(f"{path} is damaged: its digest is not the one in {FACTS}.")
+    try:
+        model = Model(None, None, *(facts[name] for name in Model._fields[2:]))
+    except KeyError as error:
+        raise InputError(f"{folder / FACTS} has no entry {error}.") from error
+    try:
+        wanted = _shapes(model)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{folder / FACTS} refers to an unknown method or recipe: {error}."
+        ) from error
+    found = _restore(path, numbers, wanted)
+    return model._replace(parameters=found.parameters, aux=found.aux)
+
+
+def _parameters_name(folder: pathlib.Path, facts: dict[str, Any]) -> str:
+    """The file of the parameters, which must be one that `save` could have written."""
+    entry = facts.get("parameters")
+    name = entry.get("file") if isinstance(entry, dict) else None
+    if not isinstance(name, str) or not PARAMETERS.fullmatch(name):
+        raise InputError(f"{folder / FACTS} does not name its parameters.")
+    return name
+
+
+def _facts(folder: pathlib.Path) -> dict[str, Any]:
+    path = folder / FACTS
+    try:
+        facts = json.loads(path.read_text())
+    except OSError as error:
+        raise InputError(
+            f"{folder} is no saved model: {FACTS} cannot be read ({error.strerror})."
+        ) from error
+    except ValueError as error:
+        raise InputError(f"{path} is damaged: {error}.") from error
+    if not isinstance(facts, dict) or not _is_model(facts):
+        raise InputError(f"{path} was not written by this program.")
+    if facts.get("version") != VERSION:
+        raise InputError(
+            f"{path} is of version {facts.get('version', 1)}, but this program reads "
+            f"version {VERSION}: fit and save the model again."
+        )
+    return facts
+
+
+def _restore(path: pathlib.Path, numbers: bytes, wanted: "_Numbers") -> "_Numbers":
+    try:
+        found = flax.serialization.msgpack_restore(numbers)
+    except Exception as error:  # msgpack has a dozen kinds for damaged bytes
+        raise InputError(f"{path} is damaged: {error}.") from error
+    if not _fits(found, wanted):
+        raise InputError(f"{path} does not fit its {FACTS}: save the model again.")
+    return _Numbers(**flax.serialization.from_state_dict(wanted._asdict(), found))
+
+
+def _shapes(model: Model) -> "_Numbers":
+    """Returns the shapes of one member's parameters and auxiliary state."""
+    method = METHODS[model.arguments["method"]]
+    module = recipes.module(method, model.recipe, len(model.classes))
+    nothing, nobody = np.zeros(0, np.int32), np.zeros(1, bool)
+    features = np.zeros((1, model.num_features), np.float32)
+    graph = graphs.from_edges(features, nothing, nothing)
+    split = Split(np.zeros(1, np.int32), nobody, nobody, nobody, nobody)
+    hyper = recipes.leaves(model.recipe, method)
+
+    def start() -> _Numbers:
+        run = training.Run(jax.random.key(0), split, hyper)
+        params = module.init({"params": run.key}, graph)
+        aux = methods.assemble(method, module).init_aux(params, run, graph)
+        return _Numbers(params, aux)
+
+    return jax.eval_shape(start)
+
+
+def _fits(found: Any, wanted: "_Numbers") -> bool:
+    """Returns whether all leaves are there, each with the same axis of members."""
+    if jax.tree.structure(found) != jax.tree.structure(_plain(wanted._asdict())):
+        return False
+    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True)
+    return len({np.shape(leaf)[:1] for leaf in jax.tree.leaves(found)}) == 1 and all(
+        np.shape(leaf)[1:] == like.shape for leaf, like in pairs
+    )
+
+
+def _plain(tree: Any) -> Any:
+    return flax.serialization.to_state_dict(tree)
+
+
+def _is_model(facts: Any) -> bool:
+    """Whether `save` wrote this, in this version or in the first."""
+    if not isinstance(facts, dict):
+        return False
+    first = facts.get("format") == 1 and "oodgat-jax" in facts.get("versions", ())
+    return facts.get("format") == FORMAT or first
+
+
+def _holds_model(folder: pathlib.Path) -> bool:
+    try:
+        return _is_model(json.loads((folder / FACTS).read_text()))
+    except (OSError, ValueError, RecursionError):
+        return False
+
+
+def _is_ours(name: str) -> bool:
+    """Whether only `save` gives such a name, so that it may be removed."""
+    return bool(PARAMETERS.fullmatch(name)) or name.startswith(DRAFT)
+
+
+@contextlib.contextmanager
+def _locked(folder: pathlib.Path) -> Iterator[None]:
+    """One writer at a time; a lock on a folder leaves no file behind."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _replace(path: pathlib.Path, content: bytes) -> None:
+    """Writes a file beside its place, to the disk, and moves it there."""
+    handle, draft = tempfile.mkstemp(prefix=DRAFT, dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as output:
+            output.write(content)
+            output.flush()
+            os.fsync(output.fileno())
+        os.chmod(draft, 0o644)
+        os.replace(draft, path)
+    finally:
+        pathlib.Path(draft).unlink(missing_ok=True)
+
+
+def _remove_others(folder: pathlib.Path, name: str) -> None:
+    """Removes parameters and drafts of earlier saves; the folder is locked."""
+    for path in folder.iterdir():
+        if _is_ours(path.name) and path.name != name:
+            path.unlink(missing_ok=True)
+
+
+def _versions() -> dict[str, str]:
+    names = ("oodgat-jax", "jax", "flax", "numpy")
+    return {name: metadata.version(name) for name in names}
+
+
+def _cannot_write(folder: pathlib.Path, error: OSError) -> InputError:
+    return InputError(
+        f"The model cannot be written to {folder} ({error.strerror}): choose another "
+        "folder."
+    )

@@ -1,0 +1,109 @@
+"""Builds graphs on the host: checked, sorted, with one self-loop per node.
+
+Every graph has its edges sorted by (receiver, sender) and exactly one self-loop per
+node, so that one edge list serves all layers. Its Context holds the edges' sparse
+pattern where products should go through the CSR kernel, and None where segment
+operations should be used; functions look at it, and at nothing else, to choose.
+"""
+
+import jax
+import jax.numpy as jnp
+import jraph
+import numpy as np
+import scipy.sparse
+
+from oodgat_jax import registry
+from oodgat_jax.graphs import sparse
+from oodgat_jax.graphs.context import Context
+from oodgat_jax.types import Dataset, InputError
+
+KERNELS = ("auto", "sparse", "segment")
+DENSE_FROM = 0.2  # share of stored features above which a dense product is faster
+
+
+def build(dataset: Dataset, kernel: str = "auto") -> jraph.GraphsTuple:
+    """Builds the graph of a data set; "auto" chooses the kernel by platform."""
+    return from_edges(dataset.features, dataset.senders, dataset.receivers, kernel)
+
+
+def from_edges(
+    features: np.ndarray | scipy.sparse.sparray,
+    senders: np.ndarray,
+    receivers: np.ndarray,
+    kernel: str = "auto",
+) -> jraph.GraphsTuple:
+    """Builds a graph from features [N, F] and directed edges, which may repeat."""
+    has_pattern = uses_sparse(kernel)
+    num_nodes = features.shape[0]
+    _check_edges(senders, receivers, num_nodes)
+    senders, receivers = with_self_loops(senders, receivers, num_nodes)
+    edges = sparse.pattern(receivers, senders, (num_nodes, num_nodes))
+    graph = jraph.GraphsTuple(
+        nodes=_features(features),
+        edges=None,
+        senders=edges.columns,
+        receivers=edges.rows,
+        n_node=np.array([num_nodes], np.int32),
+        n_edge=np.array([len(senders)], np.int32),
+        globals=Context(pattern=edges if has_pattern else None),
+    )
+    return jax.tree.map(jnp.asarray, graph)
+
+
+def uses_sparse(kernel: str) -> bool:
+    """Returns whether a kernel is the CSR one; "auto" is on the CPU."""
+    registry.check_name("kernel", kernel, KERNELS)
+    return kernel == "sparse" or (kernel == "auto" and jax.default_backend() == "cpu")
+
+
+def stored(
+    features: np.ndarray | scipy.sparse.sparray,
+) -> np.ndarray | scipy.sparse.csr_array:
+    """Returns features in float32, dense unless few of them are stored."""
+    if not scipy.sparse.issparse(features):
+        return np.asarray(features, np.float32)
+    if features.nnz >= DENSE_FROM * np.prod(features.shape):
+        return features.toarray().astype(np.float32)
+    features = scipy.sparse.csr_array(features, dtype=np.float32)
+    features.sum_duplicates()
+    return features
+
+
+def _features(features: np.ndarray | scipy.sparse.sparray):
+    features = stored(features)
+    return sparse.features(features) if scipy.sparse.issparse(features) else features
+
+
+def with_self_loops(
+    senders: np.ndarray, receivers: np.ndarray, num_nodes: int, start: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns edges into nodes from `start` on, each once, with a loop at each node.
+
+    They are sorted by (receiver, sender), int64; `num_nodes` counts the receivers.
+    """
+    nodes = np.arange(start, start + num_nodes, dtype=np.int64)
+    senders = np.concatenate([np.asarray(senders, np.int64), nodes])
+    receivers = np.concatenate([np.asarray(receivers, np.int64), nodes])
+    base = int(senders.max()) + 1
+    edges = np.unique(receivers * base + senders)
+    return edges % base, edges // base
+
+
+def _check_edges(senders: np.ndarray, receivers: np.ndarray, num_nodes: int) -> None:
+    if num_nodes == 0:
+        raise InputError("The graph has no nodes: give at least one row of features.")
+    if np.shape(senders) != np.shape(receivers) or np.ndim(senders) != 1:
+        raise InputError(
+            "Edges must be two one-dimensional arrays of one length, but senders are "
+            f"{np.shape(senders)} and receivers {np.shape(receivers)}."
+        )
+    for name, ids in (("senders", senders), ("receivers", receivers)):
+        ids = np.asarray(ids)
+        if len(ids) and not np.issubdtype(ids.dtype, np.integer):
+            raise InputError(f"The {name} of the edges must be whole numbers.")
+        if len(ids) and (np.min(ids) < 0 or np.max(ids) >= num_nodes):
+            bad = ids[(ids < 0) | (ids >= num_nodes)][0]
+            raise InputError(
+                f"An edge names node {bad} among its {name}, but the graph has nodes "
+                f"0 to {num_nodes - 1}."
+            )

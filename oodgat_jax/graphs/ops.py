@@ -1,0 +1,69 @@
+"""Operations on a graph's nodes and edges, on device."""
+
+import jax
+import jax.numpy as jnp
+import jraph
+
+from oodgat_jax.graphs import sparse
+from oodgat_jax.graphs.context import pattern, sources
+from oodgat_jax.types import Array
+
+
+def num_nodes(graph: jraph.GraphsTuple) -> int:
+    """Returns N, as a static number."""
+    return graph.nodes.shape[0]
+
+
+def is_self_loop(graph: jraph.GraphsTuple) -> Array:
+    """Returns which edges are self-loops: [E] bool."""
+    return graph.senders == graph.receivers
+
+
+def take(x: Array, ids: Array) -> Array:
+    """Returns x[ids] along the first axis, without bounds checks: ids are valid."""
+    return (
+        jnp.asarray(x)
+        .at[ids]
+        .get(mode="promise_in_bounds", wrap_negative_indices=False)
+    )
+
+
+def sum_by(ids: Array, values: Array, size: int, is_sorted: bool = True) -> Array:
+    """Sums values [M, ...] that share an id -> [size, ...]; ids known to be valid."""
+    return jax.ops.segment_sum(
+        values, ids, size, indices_are_sorted=is_sorted, mode="promise_in_bounds"
+    )
+
+
+def sum_edges(graph: jraph.GraphsTuple, values: Array) -> Array:
+    """Sums edge values [E, ...] over the edges into each node -> [N, ...]."""
+    return sum_by(graph.receivers, values, num_nodes(graph))
+
+
+def degree(graph: jraph.GraphsTuple) -> Array:
+    """Counts the neighbors each node receives from, itself aside: [N] float32."""
+    return sum_edges(graph, jnp.where(is_self_loop(graph), 0.0, 1.0))
+
+
+def aggregate(graph: jraph.GraphsTuple, weights: Array, x: Array) -> Array:
+    """Computes out_i = sum_j weights_ij x_j: weights [E], x [N, D] -> [N, D].
+
+    It is differentiable in both; with a sparse kernel no array [E, D] is made unless
+    the gradient of the weights is wanted.
+    """
+    x = sources(graph, x)
+    if pattern(graph) is not None:
+        return sparse.matmul(weights, pattern(graph), x)
+    return sum_edges(graph, weights[:, None] * take(x, graph.senders))
+
+
+def symmetric_weights(graph: jraph.GraphsTuple) -> Array:
+    """Returns GCN's D^-1/2 (A + I) D^-1/2, D the degree with the self-loop: [E]."""
+    scale = jax.lax.rsqrt(degree(graph) + 1.0)
+    return scale[graph.receivers] * sources(graph, scale)[graph.senders]
+
+
+def mean_weights(graph: jraph.GraphsTuple) -> Array:
+    """Returns D^-1 A without self-loops: [E]; zeros for a node without neighbors."""
+    scale = 1.0 / jnp.maximum(degree(graph), 1.0)
+    return jnp.where(is_self_loop(graph), 0.0, scale[graph.receivers])

@@ -1,0 +1,181 @@
+"""A method is a backbone, regularizers and detectors; table METHODS; assemble()."""
+
+import functools
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jraph
+import numpy as np
+import optax
+
+from oodgat_jax import graphs, losses, metrics
+from oodgat_jax.detectors import DETECTORS, NEEDS
+from oodgat_jax.losses import REGULARIZERS, Term, WeightSchedule, paper_decay
+from oodgat_jax.models import BACKBONES
+from oodgat_jax.registry import Registry, check_names
+from oodgat_jax.training import Aux, Params, Run, Task, adam
+from oodgat_jax.types import Array, Detector, Hyper, InputError, Outputs, Rates
+
+Predictor = Callable[[Params, Aux, jraph.GraphsTuple], Outputs]
+
+
+class Method(NamedTuple):
+    """Names from the tables, put together, and what no table has.
+
+    `customize` gets the assembled Task and the module and returns the Task to train:
+    with it a method can have a teacher, a loss or a start of its own. Validation judges
+    what the returned `predict` gives, unless `validate` is replaced too.
+    """
+
+    backbone: str
+    regularizers: tuple[str, ...] = ()
+    validated_by: str = "ENT"  # detector of the validation score
+    detectors: tuple[str, ...] = ("ENT",)  # reported
+    optimizer: Callable[[Hyper], optax.GradientTransformation] = adam
+    schedule: WeightSchedule = paper_decay  # of the regularizers' weights
+    hyper: Mapping[str, float | int] = MappingProxyType(
+        {}
+    )  # further, or other defaults
+    prepare: Callable[[nn.Module, jraph.GraphsTuple, Run], Any] | None = None  # extras
+    customize: Callable[[Task, nn.Module], Task] | None = None
+    early_stop: bool = True
+
+
+_PLAIN = MappingProxyType({"weight_decay": 0.0})
+
+METHODS: Registry[Method] = Registry(
+    "method",
+    {
+        "gat": Method("gat"),
+        "gatv2": Method("gatv2"),
+        "gcn": Method("gcn"),
+        "mlp": Method("mlp"),
+        "oodgat": Method(
+            "oodgat",
+            ("consistency", "entropy", "discrepancy"),
+            "ATT",
+            ("ENT", "ATT"),
+            hyper=_PLAIN,
+        ),
+        "oodgat-printed": Method(
+            "oodgat",
+            ("consistency_printed", "entropy_printed", "discrepancy_printed"),
+            "ATT_printed",
+            ("ENT", "ATT_printed"),
+            hyper=_PLAIN,
+        ),
+        "sage": Method("sage"),
+    },
+)
+
+
+def register_method(name: str, method: Method) -> None:
+    """Adds a method to the table, so that flags and `run` can name it.
+
+    Raises:
+      InputError: it names a backbone, regularizer or detector that is not registered.
+    """
+    check(method)
+    METHODS.register(name, method)
+
+
+def check(method: Method) -> None:
+    """Raises InputError unless everything that a method names is in the tables."""
+    check_names("backbone", [method.backbone], BACKBONES)
+    check_names("regularizer", method.regularizers, REGULARIZERS)
+    check_names("detector", [method.validated_by], DETECTORS)
+    check_names("detector", method.detectors, DETECTORS)
+    if not method.detectors:
+        raise InputError("A method needs at least one detector to report.")
+
+
+def check_needs(method: Method, module: nn.Module, num_features: int) -> None:
+    """Raises InputError if a regularizer or detector reads what the backbone lacks."""
+    needs = {name: REGULARIZERS[name].needs for name in method.regularizers}
+    names = (*method.detectors, method.validated_by)
+    needs |= {name: NEEDS.get(name, ()) for name in names}
+    wanting = [name for name, needed in needs.items() if "attention" in needed]
+    if wanting and "attention" not in provides(module, num_features):
+        raise InputError(
+            f"{', '.join(wanting)} needs OOD attention, which the backbone "
+            f"'{method.backbone}' does not have."
+        )
+
+
+def provides(module: nn.Module, num_features: int) -> set[str]:
+    """Returns what a module's outputs hold of the optional fields of Outputs."""
+    ids = np.arange(2)
+    graph = graphs.from_edges(np.zeros((2, num_features), np.float32), ids, ids)
+    outputs, _ = jax.eval_shape(
+        lambda: module.init_with_output({"params": jax.random.key(0)}, graph)
+    )
+    return {name for name in ("attention", "passes") if getattr(outputs, name)}
+
+
+def assemble(method: Method, module: nn.Module) -> Task:
+    """Returns the pure functions that the trainer needs.
+
+    The same choices give the same Task object, for which `train` compiles once.
+    """
+    terms = ((name, REGULARIZERS[name]) for name in method.regularizers)
+    return _assemble(
+        module,
+        tuple((name, term.function, term.weight) for name, term in terms),
+        DETECTORS[method.validated_by],
+        method.optimizer,
+        method.schedule,
+        method.customize,
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _assemble(module, terms, detector, optimizer, schedule, customize) -> Task:
+    objective = losses.compose(
+        {name: Term(function, weight, {}) for name, function, weight in terms}, schedule
+    )
+
+    def init(run: Run, graph: jraph.GraphsTuple) -> Params:
+        return module.init({"params": run.key}, graph)
+
+    def loss(params, aux, graph, run: Run, step: Array, key: Array) -> Array:
+        outputs = module.apply(params, graph, rates(run.hyper), rngs={"dropout": key})
+        return objective(outputs, run.split, run.hyper, step)
+
+    def predict(params: Params, aux: Aux, graph: jraph.GraphsTuple) -> Outputs:
+        return module.apply(params, graph)
+
+    task = Task(init, loss, validation(predict, detector), predict, optimizer)
+    if customize is None:
+        return task
+    found = customize(task, module)
+    if found.validate is task.validate:
+        return found._replace(validate=validation(found.predict, detector))
+    return found
+
+
+def validation(predict: Predictor, detector: Detector) -> Callable[..., Array]:
+    """Returns accuracy plus AUROC on the validation nodes, as `Task.validate`."""
+
+    def validate(params: Params, aux: Aux, graph: jraph.GraphsTuple, run: Run) -> Array:
+        outputs = predict(params, aux, graph)
+        scores = detector(lambda _: outputs, graph, run.split)
+        return metrics.validation_score(scores, outputs.logits, run.split)
+
+    return validate
+
+
+def prepare(
+    method: Method, module: nn.Module, graph: jraph.GraphsTuple, runs: Run
+) -> Run:
+    """Returns the runs [S] with the extras that the method needs, if it needs any."""
+    if method.prepare is None:
+        return runs
+    return runs._replace(extra=method.prepare(module, graph, runs))
+
+
+def rates(hyper: Hyper) -> Rates:
+    """Returns the dropout rates among hyper-parameters."""
+    return Rates(hyper["input_dropout"], hyper["dropout"], hyper["attention_dropout"])

@@ -1,0 +1,53 @@
+"""Flax modules: layers, backbones, attention over edges, dropout."""
+
+from oodgat_jax.models.backbones import (
+    BACKBONES,
+    GAT,
+    GCN,
+    MLP,
+    OODGAT,
+    RATES,
+    SAGE,
+    Backbone,
+    GATv2,
+    register_backbone,
+)
+from oodgat_jax.models.layers import (
+    Bias,
+    GATLayer,
+    GATv2Layer,
+    Linear,
+    OODGATLayer,
+    SAGELayer,
+    attention_stack,
+    drop_features,
+    drop_hidden,
+    edge_dropout,
+    join_heads,
+    split_heads,
+)
+
+__all__ = [
+    "BACKBONES",
+    "GAT",
+    "GCN",
+    "MLP",
+    "OODGAT",
+    "RATES",
+    "SAGE",
+    "Backbone",
+    "Bias",
+    "GATLayer",
+    "GATv2",
+    "GATv2Layer",
+    "Linear",
+    "OODGATLayer",
+    "SAGELayer",
+    "attention_stack",
+    "drop_features",
+    "drop_hidden",
+    "edge_dropout",
+    "join_heads",
+    "register_backbone",
+    "split_heads",
+]

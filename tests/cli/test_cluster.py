@@ -1,0 +1,133 @@
+"""Several processes on this machine: the same numbers, one writer, lost peers."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from support.binaries import QUICK
+
+TESTS = pathlib.Path(__file__).parent.parent
+PATIENCE = 600  # seconds for what should take one minute on a free machine
+
+
+def free_port():
+    with socket.socket() as server:
+        server.bind(("localhost", 0))
+        return server.getsockname()[1]
+
+
+def start(arguments, cwd=None, **variables):
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env=os.environ | QUICK | variables,
+    )
+
+
+def detect(out, steps, *more):
+    """The command, on a graph of 2,000 nodes."""
+    return [
+        *("-m", "experiments.detect", "--dataset=generated-2000-20000"),
+        *("--splits=1", "--seeds=2", f"--out={out}", f"--set=max_steps={steps}"),
+        *("--set=hidden=4", "--set=heads=2", *more),
+    ]
+
+
+def pair(out, steps, *more):
+    """Two processes with two devices each."""
+    where = (f"--coordinator=localhost:{free_port()}", "--num_processes=2")
+    return [
+        start(detect(out, steps, *where, f"--process_id={number}", *more))
+        for number in range(2)
+    ]
+
+
+def only_records(out):
+    lines = (out / "results.jsonl").read_text().splitlines()
+    return {record["detector"]: record for record in map(json.loads, lines)}
+
+
+def test_losses_of_two_processes_are_those_of_one_device():
+    port = free_port()
+    script = ["spread_cases.py", "2", "training", "graph:4"]
+    processes = [
+        start(script, cwd=TESTS, SPREAD_CASES=f"{port},{number}") for number in range(2)
+    ]
+    for process in processes:
+        out, errors = process.communicate(timeout=PATIENCE)
+        assert out.endswith("same\n"), errors
+
+
+def test_one_of_two_processes_writes_what_one_process_would(tmp_path):
+    one = start(detect(tmp_path / "one", 21))
+    assert one.wait(PATIENCE) == 0, one.stderr.read()
+    first, second = pair(tmp_path / "two", 21, "--mesh=runs:2,graph:2")
+    out, errors = first.communicate(timeout=PATIENCE)
+    assert first.returncode == 0, errors
+    assert "2 runs" in out
+    assert "2 runs" not in second.communicate(timeout=PATIENCE)[0]
+    alone, together = (only_records(tmp_path / name) for name in ("one", "two"))
+    assert alone.keys() == together.keys()
+    for detector, record in alone.items():
+        other = together[detector]
+        assert record["best_step"] == other["best_step"]
+        np.testing.assert_allclose(other["validation"], record["validation"], atol=1e-4)
+        for name, values in record["metrics"].items():
+            found = other["metrics"][name]
+            np.testing.assert_allclose(found, values, atol=2e-3, err_msg=name)
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+
+
+def test_a_process_that_dies_is_reported_and_leaves_a_checkpoint(tmp_path):
+    more = ("--checkpoint_seconds=0", "--set=check_every=2", "--set=patience=10000")
+    steps = 1001
+    first, second = pair(tmp_path, steps, "--mesh=graph:4", *more)
+    wait_for(lambda: any(tmp_path.glob("checkpoints/*/[0-9]*")))
+    second.send_signal(signal.SIGKILL)
+    second.communicate()
+    _, errors = first.communicate(timeout=60)
+    assert first.returncode != 0
+    assert "another" in errors
+    assert "process" in errors
+    assert not (tmp_path / "results.jsonl").exists()
+    assert any(tmp_path.glob("checkpoints/*/[0-9]*"))
+    again = start(detect(tmp_path, steps, *more[1:]))
+    _, errors = again.communicate(timeout=PATIENCE)
+    assert again.returncode == 0, errors
+    assert "Going on from the last checkpoint" in errors
+    assert only_records(tmp_path)["ATT"]["steps_run"] == [steps, steps]
+    assert not any(tmp_path.glob("checkpoints/*"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--mesh=rows:2"], "--mesh"),
+        (["--coordinator=localhost:1"], "--process_id"),
+        (["--mesh=graph:2", "--method=gkde"], "--mesh"),
+    ],
+    ids=["axis", "coordinator", "method"],
+)
+def test_wrong_flags_are_one_sentence(tmp_path, flags, message):
+    graph = "--dataset=generated-2000-20000"
+    process = start(["-m", "experiments.detect", graph, f"--out={tmp_path}", *flags])
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 2
+    assert message in errors.splitlines()[-1]
+    assert "Traceback" not in errors

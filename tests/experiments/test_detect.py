@@ -1,0 +1,206 @@
+"""The main binary as a user runs it: what it writes and prints, and how it ends."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from experiments import detect
+from oodgat_jax import datasets, metrics, splits
+from oodgat_jax.records import KEYS, latest, read_records
+from oodgat_jax.types import InputError
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+TINY = ["--splits=1", "--seeds=2", "--set=max_steps=11", "--set=hidden=8"]
+METRICS = {
+    "accuracy",
+    "aupr",
+    "auroc",
+    "fpr95",
+    "fpr95_paper",
+    "weighted_f1",
+    "weighted_f1_val",
+}
+
+
+def start(*arguments, cache):
+    return subprocess.Popen(
+        [sys.executable, "-m", "experiments.detect", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env=os.environ | {"OODGAT_CACHE_DIR": str(cache), "OODGAT_DATA_DIR": ""},
+    )
+
+
+def call(*arguments, cache):
+    """Exit code, stdout and stderr."""
+    with start(*arguments, cache=cache) as process:
+        out, err = process.communicate()
+    return process.returncode, out, err
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """Compiled programs are shared by the calls of this file."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory, cache):
+    """The same command twice into one folder: (folder, endings)."""
+    folder = tmp_path_factory.mktemp("out") / "deep"
+    return folder, [call(*TINY, f"--out={folder}", cache=cache) for _ in range(2)]
+
+
+def test_it_ends_well(twice):
+    for code, _, err in twice[1]:
+        assert (code, "Traceback" in err) == (0, False), err
+
+
+def test_the_table(twice):
+    lines = twice[1][0][1].splitlines()
+    assert lines[0].startswith("oodgat on digits: 2 runs, 22 steps")
+    assert lines[2].split()[:4] == ["detector", "Accuracy", "AUROC", "AUPR"]
+    assert [line.split()[0] for line in lines[4:6]] == ["ENT", "ATT"]
+    assert lines[4].count("±") == 6
+
+
+def test_stderr_is_a_plain_log(twice):
+    first, *_, last = twice[1][0][2].splitlines()
+    assert first.startswith("oodgat on digits: starting")
+    assert "2/2 runs done" in last
+    assert not set("\r\x1b") & set(twice[1][0][2])
+
+
+def test_the_records(twice):
+    records = read_records(twice[0] / "results.jsonl")
+    assert [r["detector"] for r in records] == ["ENT", "ATT"] * 2
+    for record in records:
+        assert set(KEYS) <= set(record)
+        assert (record["dataset"], record["method"]) == ("digits", "oodgat")
+        assert set(record["metrics"]) == METRICS
+        assert record["split_seeds"] == [123, 123]
+        assert record["model_seeds"] == [0, 1]
+        assert record["steps_run"] == [11, 11]
+        assert record["hyperparameters"]["hidden"] == 8
+        assert record["failed_runs"] == []
+
+
+def test_the_same_command_gives_the_same_numbers(twice):
+    first, second = np.split(np.array(read_records(twice[0] / "results.jsonl")), 2)
+    assert [r["metrics"] for r in first] == [r["metrics"] for r in second]
+    assert first[0]["split_digest"] == second[0]["split_digest"]
+
+
+def test_the_arrays_are_those_of_the_record(twice):
+    dataset = datasets.load("digits")
+    split = splits.draw(dataset, 123)
+    record = latest(read_records(twice[0] / "results.jsonl"), detector="ATT")
+    with np.load(twice[0] / "digits-oodgat.npz") as arrays:
+        assert arrays["predictions"].shape == (2, dataset.num_nodes)
+        assert arrays["scores_ENT"].shape == (2, dataset.num_nodes)
+        np.testing.assert_array_equal(arrays["test"][1], split.test)
+        np.testing.assert_array_equal(arrays["labels"], split.labels)
+        scores = arrays["scores_ATT"][1]
+    auroc = metrics.auroc(scores, split.is_ood, split.test)
+    assert auroc == pytest.approx(record["metrics"]["auroc"][1], abs=1e-6)
+    assert not list(twice[0].glob("*.part"))
+
+
+def test_help_explains_and_shows_commands(cache):
+    code, out, err = call("--help", cache=cache)
+    assert (code, err) == (0, "")
+    assert "python -m experiments.detect --dataset=cora --method=gcn" in out
+    for flag in (*detect.SHARED, "detectors", "terms"):
+        assert f"\n  --{flag} (default: " in out
+
+
+WRONG = [
+    (["--dataset=corra"], "no data set 'corra' here: choose one of digits, cora"),
+    (["--dataset=cora", "--data_dir=nowhere"], "ind.cora.allx does not exist"),
+    (["--splits=few"], "--splits=few is wrong (invalid literal"),
+    (["--sedes=3"], "There is no flag --sedes: see --help."),
+    (["--set=unheard=1"], "no hyper-parameter 'unheard' here: choose one of lr"),
+    (["--out=README.md/results"], "cannot be written to (Not a directory)"),
+    (["stray"], "Unknown argument 'stray'"),
+]
+
+
+@pytest.fixture(scope="module")
+def refusals(cache, tmp_path_factory):
+    """The endings of WRONG, side by side, since most of their time is imports."""
+    folder = tmp_path_factory.mktemp("none")
+    going = [start(f"--out={folder}", *given, cache=cache) for given, _ in WRONG]
+    endings = [(*process.communicate(), process.returncode) for process in going]
+    assert not list(folder.iterdir())
+    return endings
+
+
+@pytest.mark.parametrize("number", range(len(WRONG)), ids=lambda n: WRONG[n][0][-1])
+def test_wrong_input_is_one_sentence(refusals, number):
+    out, err, code = refusals[number]
+    assert (code, out) == (2, "")
+    assert WRONG[number][1] in err
+    assert err.count("\n") == 1
+    assert err.endswith(".\n")
+
+
+@pytest.fixture
+def interruptible():
+    """A child obeys SIGINT even where the tests were started to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_is_one_sentence(cache, tmp_path, interruptible):
+    endless = ["--method=mlp", "--set=max_steps=9999999", "--set=patience=9999999"]
+    process = start(*endless, f"--out={tmp_path}", cache=cache)
+    with process:
+        assert "starting" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "Interrupted: stopped before the end."
+    assert "Traceback" not in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_runs_that_fail_are_named(cache, tmp_path):
+    wild = ["--method=mlp", "--set=lr=1e30", "--set=hidden=32", f"--out={tmp_path}"]
+    code, out, err = call(*TINY, *wild, cache=cache)
+    assert code == 1
+    assert "ENT" in out
+    assert "Run 1 (split 123, seed 1) failed: its loss was not finite at step" in err
+    (record,) = read_records(tmp_path / "results.jsonl")
+    assert [entry["run"] for entry in record["failed_runs"]] == [0, 1]
+
+
+def test_detectors_and_terms_are_chosen_by_name():
+    method = detect.define("oodgat", ["MSP"], ["entropy"])
+    assert (method.detectors, method.terms) == (("MSP",), ("entropy",))
+    assert detect.label("oodgat", ["entropy"]) == "oodgat-ce+entropy"
+    assert detect.label("oodgat", []) == "oodgat-ce"
+    assert detect.label("oodgat", None) == "oodgat"
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        (("oodgat", ["MPS"], None), "no detector 'MPS': choose from .*MSP"),
+        (("oodgat", ["MSP", "MSP"], None), "detector is named twice"),
+        (("oodgat", None, ["entropie"]), "no regulariser 'entropie': choose from"),
+        (("gcn", ["ATT"], None), "ATT needs OOD attention, which method gcn lacks"),
+        (("gcn", None, ["entropy"]), "entropy needs OOD attention"),
+    ],
+    ids=str,
+)
+def test_wrong_choices_are_named(choice, message):
+    with pytest.raises(InputError, match=message):
+        detect.define(*choice)

@@ -1,0 +1,193 @@
+import json
+
+import numpy as np
+import pytest
+from support import binaries
+
+from experiments import tune
+from experiments.support import main_table
+from oodgat_jax import experiment, tables
+from oodgat_jax.methods import recipes
+from oodgat_jax.records import check, read_records
+from oodgat_jax.types import InputError
+
+
+def record(method, detector, auroc, validation=1.0, **hyperparameters):
+    count = len(auroc)
+    values = dict.fromkeys(tables.COLUMNS, auroc)
+    return {
+        "dataset": "cora",
+        "method": method,
+        "detector": detector,
+        "metrics": values,
+        "split_seeds": [123] * count,
+        "model_seeds": list(range(count)),
+        "steps_run": [11] * count,
+        "hyperparameters": hyperparameters,
+        "split_digest": "0",
+        "versions": {},
+        "seconds": 1.0,
+        "validation": [validation] * count,
+        "failed_runs": [],
+    }
+
+
+def test_table_marks_the_best_and_shows_the_paper():
+    records = [record("gcn", "ENT", [0.8, 0.9]), record("oodgat", "ATT", [0.9, 1.0])]
+    text = main_table.markdown(records)
+    assert "85.0 ± 5.0 (88.9)" in text
+    assert "**95.0 ± 5.0 (93.6)**" in text
+    assert "over 2 runs" in text
+
+
+def test_settings_that_are_not_the_recipes_are_marked():
+    records = [
+        record("gcn", "ENT", [0.8, 0.9], lr=0.01),
+        record("gat", "ENT", [0.8, 0.9], lr=0.01, weight_decay=0.0, heads=1),
+    ]
+    text = main_table.markdown(records)
+    assert "| GCN    |" in text
+    assert "| GAT *  |" in text
+    assert "not the recipe's: GAT on cora weight_decay 0, heads 1." in text
+    assert "*, settings" not in main_table.markdown(records[:1])
+
+
+def test_paired_difference_leaves_failed_runs_out():
+    mean, low, high = main_table.difference([0.9, 0.8, np.nan], [0.7, 0.7, 0.1])
+    assert mean == pytest.approx(15.0)
+    assert 10.0 - 1e-6 <= low < mean < high <= 20.0 + 1e-6
+
+
+def test_comparison_needs_the_same_runs():
+    ours = record("oodgat", "ATT", [0.9, 1.0])
+    theirs = record("gcn", "ENT", [0.8, 0.9])
+    assert "+10.0" in main_table.comparison([ours, theirs], "cora")
+    other = theirs | {"model_seeds": [5, 6]}
+    assert main_table.comparison([ours, other], "cora") == ""
+
+
+def test_missing_data_set_is_named():
+    with pytest.raises(InputError, match="atlantis"):
+        main_table.draw([record("gcn", "ENT", [0.8])], "atlantis")
+
+
+def test_the_papers_grid_has_48_cells_for_attention_and_16_without():
+    for method, count in (("gat", 48), ("gcn", 16)):
+        recipe = recipes.recipe("cora", method)
+        assert len(tune.grid_cells(recipe, tune.parse_grid([], recipe))) == count
+
+
+def test_cells_of_a_batch_differ_in_floats_only():
+    recipe = recipes.recipe("cora", "gat")
+    grid = {"heads": (1, 4), "lr": (0.01, 0.02, 0.03), "dropout": (0.0, 0.5)}
+    cells = tune.grid_cells(recipe, grid)
+    assert tune.first_batch(cells, 4) == cells[:4]
+    assert tune.first_batch(cells, 100) == cells[:6]
+    assert tune.first_batch(cells[5:], 2) == cells[5:6]
+    assert {cell["heads"] for cell in cells[:6]} == {1}
+
+
+def test_dropout_of_a_grid_is_that_of_the_input_too():
+    recipe = recipes.recipe("cora", "gat")
+    cells = tune.grid_cells(recipe, {"dropout": (0.0, 0.3)})
+    assert [cell["input_dropout"] for cell in cells] == [0.0, 0.3]
+    cells = tune.grid_cells(recipe, {"dropout": (0.1,), "input_dropout": (0.2,)})
+    assert (cells[0]["dropout"], cells[0]["input_dropout"]) == (0.1, 0.2)
+
+
+@pytest.mark.parametrize("axis", ["lr", "lr=", "speed=1", "lr=fast", "heads=1.5"])
+def test_a_bad_axis_is_refused(axis):
+    with pytest.raises(InputError):
+        tune.parse_grid([axis], recipes.recipe("cora", "gat"))
+
+
+def test_an_axis_is_given_once():
+    with pytest.raises(InputError, match="no new axis"):
+        tune.parse_grid(["lr=0.1", "lr=0.2"], recipes.recipe("cora", "gat"))
+
+
+def test_tuned_chooses_by_validation_not_by_test():
+    records = [
+        record("gcn", "ENT", [0.9], validation=1.2, lr=0.1),
+        record("gcn", "ENT", [0.7], validation=1.5, lr=0.01),
+        record("mlp", "ENT", [0.9], validation=1.9, lr=0.5),
+    ]
+    assert tune.tuned(records, "cora", "gcn") == {"lr": 0.01}
+    assert tune.tuned(records, "cora", "gat") is None
+
+
+def test_recorded_wants_the_same_runs_and_all_detectors():
+    mine = [record("oodgat", d, [0.9, 0.8], lr=0.1) for d in ("ENT", "ATT")]
+    mine = [json.loads(json.dumps(r)) for r in mine]
+    asked = ("cora", "oodgat", {"lr": 0.1}, (123,), (0, 1))
+    assert len(experiment.recorded(mine, *asked)) == 2
+    assert experiment.recorded(mine[:1], *asked) == []
+    assert (
+        experiment.recorded(mine, "cora", "oodgat", {"lr": 0.2}, (123,), (0, 1)) == []
+    )
+    assert experiment.recorded(mine, "cora", "oodgat", {"lr": 0.1}, (123,), (0,)) == []
+
+
+def test_runs_are_borrowed_from_records_with_these_seeds_or_more(tmp_path):
+    log = tmp_path / "log.jsonl"
+    others = [record("oodgat", d, [0.9, 0.8, 0.7], lr=0.1) for d in ("ENT", "ATT")]
+    asked = ("cora", "oodgat", {"lr": 0.1}, (123,))
+    assert not experiment.borrow(log, others[:1], *asked, (0, 1))
+    assert not experiment.borrow(log, others, *asked, (0, 3))
+    assert not experiment.borrow(
+        log, others, "cora", "oodgat", {"lr": 0.2}, (123,), (0, 1)
+    )
+    assert not log.exists()
+    assert experiment.borrow(log, others, *asked, (0, 2))
+    taken = read_records(log)
+    assert [r["detector"] for r in taken] == ["ENT", "ATT"]
+    assert taken[0]["metrics"]["auroc"] == [0.9, 0.7]
+    assert len(experiment.recorded(taken, *asked, (0, 2))) == 2
+
+
+def test_nothing_is_trained_twice_by_tuning_and_the_main_table(tmp_path):
+    few = "--set=max_steps=11", "--splits=1", "--seeds=2", f"--out={tmp_path}"
+    one = "--dataset=digits", "--method=mlp", *few
+
+    def call(*words):
+        code, _, errors = binaries.call(*words, cache=tmp_path / "cache")
+        assert code == 0, errors
+        return errors
+
+    assert "cells 1 to 1 of 1" in call("tune", *one, "--grid=lr=0.02")
+    tuned = f"--tuned={tmp_path / tune.FILE}"
+    methods = "--datasets=digits", "--methods=mlp"
+    assert "is taken from" in call("end_to_end", *methods, *few, tuned)
+    (taken,) = read_records(tmp_path / main_table.FILE)
+    assert taken["hyperparameters"]["lr"] == 0.02
+    assert "mlp on digits:" in call("end_to_end", *methods, *few)
+    assert "cells" not in call("tune", *one, "--grid=lr=0.01,0.02")
+    found = read_records(tmp_path / tune.FILE)
+    assert [r["hyperparameters"]["lr"] for r in found] == [0.02, 0.01]
+
+
+def test_best_ranks_cells_by_validation():
+    cells = [{"lr": 0.1}, {"lr": 0.2}, {"lr": 0.3}]
+    records = [
+        record("gcn", "ENT", [0.9, 0.9], validation=1.0, lr=0.1),
+        record("gcn", "ENT", [0.5, 0.5], validation=1.8, lr=0.2),
+    ]
+    ranked = tune.best(records, "cora", "gcn", cells, ((123,), (0, 1)))
+    assert [pair[1][0]["hyperparameters"]["lr"] for pair in ranked] == [0.2, 0.1]
+
+
+def test_results_accepts_these_records():
+    check(record("gcn", "ENT", [0.9]))
+
+
+def test_what_was_chosen_stands_beside_the_paper():
+    records = [
+        record("gat", "ENT", [0.8, 0.9], 1.2, lr=0.1, heads=4),
+        record("gat", "ENT", [0.7, 0.8], 1.5, lr=0.01, heads=4),
+        record("another", "ENT", [0.7], 1.5, lr=0.01),
+    ]
+    first, second = tune.draw(records).rows
+    assert first[:5] == ["cora", "gat-ENT", "2", "2", "lr 0.01"]
+    assert first[6].text == "75.0 ± 5.0 (90.1)"
+    assert second[:5] == ["cora", "another-ENT", "1", "1", ""]
+    assert second[6].text == "70.0 ± 0.0"

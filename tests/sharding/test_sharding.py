@@ -1,0 +1,46 @@
+"""Graphs spread over simulated devices give what the whole graph gives."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from support.binaries import QUICK
+
+from oodgat_jax import evaluation, methods
+from oodgat_jax.types import InputError
+
+
+def run_case(request, *arguments):
+    """A case of spread_cases.py in a process with its own number of devices."""
+    done = subprocess.run(
+        [sys.executable, "spread_cases.py", *map(str, arguments)],
+        cwd=request.path.parent,
+        env=os.environ | QUICK,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "same\n", done.stderr
+
+
+def test_fifty_steps_on_any_mesh(request):
+    run_case(request, 8, "training")
+
+
+def test_losses_gradients_and_validation_of_every_method(request):
+    run_case(request, 4, "gradients")
+
+
+def test_every_detector(request):
+    run_case(request, 4, "detectors")
+
+
+def test_a_stopped_training_goes_on_on_another_mesh(request, tmp_path):
+    run_case(request, 2, "checkpoints", tmp_path / "kept")
+
+
+def test_a_method_that_needs_the_whole_graph_says_so():
+    evaluation.check(methods.METHODS["oodgat"])
+    with pytest.raises(InputError, match="--mesh"):
+        evaluation.check(methods.METHODS["gkde"])

@@ -1,0 +1,1 @@
+"""Helpers of the tests: made data, oracles, ways to call binaries."""

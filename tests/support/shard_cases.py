@@ -1,0 +1,196 @@
+"""A small graph, spread over the devices of this process, against the whole graph.
+
+Run as a script with a number of devices and the name of a case, since the number of
+devices is chosen before JAX starts: `python spread_cases.py 8 training`. With a port
+and a number in SPREAD_CASES it is one of two processes that work together.
+"""
+
+import os
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse
+from jax.sharding import PartitionSpec as P
+
+from oodgat_jax import evaluation, graphs, methods, metrics, splits, training
+from oodgat_jax.detectors import DETECTORS, FACTORIES
+from oodgat_jax.graphs import reductions
+from oodgat_jax.sharding import spread
+from oodgat_jax.training import mesh as meshes
+from oodgat_jax.training.checkpoints import Checkpoints
+from support import synthetic
+
+DATASET = synthetic.generate(300, 2400, 8, num_classes=4, num_id=2, test_size=60)
+HYPER = {
+    "lr": 0.01,
+    "weight_decay": 0.0,
+    "input_dropout": 0.5,
+    "dropout": 0.5,
+    "attention_dropout": 0.6,
+    "consistency": 2.0,
+    "entropy": 0.05,
+    "discrepancy": 0.005,
+    "threshold": 0.5,
+}
+FIFTY = training.Schedule(max_steps=50, check_every=1, patience=100)
+
+
+def with_sparse_features(dataset):
+    kept = np.where(dataset.features > 1.2, dataset.features, 0)
+    return dataset._replace(features=scipy.sparse.csr_array(kept))
+
+
+def make_runs(count):
+    drawn = splits.stack([splits.draw(DATASET, seed) for seed in range(count)])
+    hyper = {name: np.full(count, v, np.float32) for name, v in HYPER.items()}
+    return training.Run(jax.vmap(jax.random.key)(np.arange(count)), drawn, hyper)
+
+
+def build(method):
+    module = methods.model(methods.METHODS[method], DATASET.num_classes, 4, 2)
+    return module, methods.assemble(methods.METHODS[method], module)
+
+
+def train_on(text, task, runs, schedule, keep=None):
+    """States of all runs, trained on a mesh; "one" for one device."""
+    if text == "one":
+        graph, devices = graphs.build(DATASET), jax.local_devices()[:1]
+        return training.train(task, graph, runs, schedule, devices=devices, keep=keep)
+    mesh = meshes.build(meshes.parse(text))
+    if mesh.shape["graph"] == 1:
+        graph = graphs.build(DATASET)
+        return training.train(task, graph, runs, schedule, mesh=mesh, keep=keep)
+    placed = spread.dataset(DATASET, mesh)
+    runs = runs._replace(split=placed.layout.spread_split(runs.split))
+    return training.train(task, placed.graph, runs, schedule, mesh=mesh, keep=keep)
+
+
+def fifty_steps(*texts):
+    """Fifty steps of OODGAT on meshes of all kinds."""
+    _, task = build("oodgat")
+    runs = make_runs(2)
+    one = train_on("one", task, runs, FIFTY)
+    for text in texts or ("runs:8", "runs:2,graph:4", "graph:8"):
+        states = train_on(text, task, runs, FIFTY)
+        np.testing.assert_allclose(states.losses, one.losses, atol=1e-5, rtol=0)
+        np.testing.assert_allclose(states.scores, one.scores, atol=1e-5, rtol=0)
+        np.testing.assert_array_equal(states.best_step, one.best_step)
+
+
+def gradients():
+    """Loss, gradient and validation of every method, on both paths."""
+    mesh = meshes.build(meshes.parse(f"graph:{len(jax.devices())}"))
+    cases = [
+        (DATASET, "segment", list(methods.METHODS)),
+        (DATASET, "sparse", ["oodgat", "gat", "gatv2", "gcn"]),
+        (with_sparse_features(DATASET), "sparse", ["oodgat"]),
+    ]
+    for dataset, path, names in cases:
+        whole, placed = graphs.build(dataset, path), spread.dataset(dataset, mesh, path)
+        for name in set(names) - {"gkde"}:
+            same_gradients(name, whole, placed)
+
+
+def same_gradients(name, whole, placed):
+    _, task = build(name)
+    run = jax.tree.map(lambda leaf: leaf[0], make_runs(1))
+    params = jax.jit(task.init)(jax.random.key(0), whole)
+
+    def measure(params, graph, split):
+        changed = run._replace(split=jax.tree.map(jnp.asarray, split))
+        key = jax.random.key(3)
+        loss = jax.value_and_grad(task.loss)(params, graph, changed, 0, key)
+        return *loss, task.validate(params, graph, changed)
+
+    def body(params, graph, split):
+        with graphs.on_device(graph) as piece:
+            loss, gradient, score = measure(params, piece, split)
+            return loss, reductions.average(gradient), score
+
+    on_mesh = jax.jit(
+        jax.shard_map(
+            body,
+            mesh=placed.mesh,
+            in_specs=(P(), P("graph"), P("graph")),
+            out_specs=P(),
+            check_vma=False,
+        )
+    )
+    expected = jax.jit(measure)(params, whole, run.split)
+    split = placed.layout.spread_split(run.split)
+    found = on_mesh(params, placed.graph, split)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-6, err_msg=name)
+
+
+def detectors():
+    """Every detector's scores, and their metrics."""
+    DETECTORS["CaGCN"] = FACTORIES["CaGCN"](max_steps=5)
+    DETECTORS["kNN"] = FACTORIES["kNN"](k=3)
+    module, task = build("oodgat")
+    runs, schedule = make_runs(3), FIFTY._replace(max_steps=1)
+    whole = graphs.build(DATASET)
+    states = train_on("one", task, runs, schedule)
+    logits, scores = methods.score_all(
+        module, states.best, whole, runs.split, list(DETECTORS)
+    )
+    mesh = meshes.build(meshes.parse(f"runs:2,graph:{len(jax.devices()) // 2}"))
+    placed = spread.dataset(DATASET, mesh)
+    split = placed.layout.spread_split(runs.split)
+    found = evaluation.score_all(module, states.best, placed, split, list(DETECTORS))
+    np.testing.assert_array_equal(found.predictions, logits.argmax(-1))
+    for name in DETECTORS:
+        np.testing.assert_allclose(
+            found.scores[name], scores[name], rtol=1e-3, atol=1e-5, err_msg=name
+        )
+    expected = jax.vmap(metrics.evaluate)(scores["ATT"], logits, runs.split)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found.metrics["ATT"][name], values, atol=1e-6)
+
+
+class StoppedError(Exception):
+    """Raised in the middle of a training."""
+
+
+def checkpoints(folder):
+    """A training that stops on one mesh goes on on another, to the same end."""
+    _, task = build("gcn")
+    runs = make_runs(3)
+    schedule = training.Schedule(max_steps=21, check_every=2, patience=100)
+    one = train_on("one", task, runs, schedule)
+
+    class Stopping(Checkpoints):
+        def save(self, states, total):
+            super().save(states, total)
+            if sum(int(state.step) for state in states.values()) > 20:
+                raise StoppedError
+
+    training.PACE = -1.0  # a call to the devices is one check
+    for text in ("one", "graph:2"):
+        try:
+            train_on(text, task, runs, schedule, Stopping(folder, 0.0))
+        except StoppedError:
+            continue
+        raise AssertionError("nothing was saved")
+    keep = Checkpoints(folder, 0.0)
+    assert keep.exists()
+    states = train_on("runs:2", task, runs, schedule, keep)
+    np.testing.assert_allclose(states.losses, one.losses, atol=1e-5, rtol=0)
+    np.testing.assert_array_equal(states.step, one.step)
+    assert not keep.exists()
+
+
+def join():
+    port, number = os.environ["SPREAD_CASES"].split(",")
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(f"localhost:{port}", 2, int(number))
+
+
+if __name__ == "__main__":
+    if "SPREAD_CASES" in os.environ:
+        join()
+    jax.config.update("jax_num_cpu_devices", int(sys.argv[1]))
+    globals()[sys.argv[2]](*sys.argv[3:])
+    print("same")

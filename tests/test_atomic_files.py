@@ -1,0 +1,52 @@
+"""Files that are written whole or not at all."""
+
+import os
+
+import numpy as np
+import pytest
+
+from oodgat_jax import atomic_files
+from oodgat_jax.types import InputError
+
+
+def test_a_file_takes_its_place_at_the_end(tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text("old")
+    with atomic_files.file(path) as output:
+        output.write(b"new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o644
+    atomic_files.text(path, "ä\n")
+    assert path.read_bytes() == "ä\n".encode()
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
+    (tmp_path / "page.html").write_text("old")
+
+    def full(*paths):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(
+        InputError, match=r"page\.html cannot be written \(No space left"
+    ):
+        atomic_files.text(tmp_path / "page.html", "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+    assert (tmp_path / "page.html").read_text() == "old"
+
+
+def test_an_interrupted_block_leaves_nothing(tmp_path):
+    def write():
+        with atomic_files.file(tmp_path / "a.npz") as output:
+            np.savez(output, x=np.arange(3))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"lost/a\.txt cannot be written"):
+        atomic_files.text(tmp_path / "lost" / "a.txt", "x")
