@@ -16,7 +16,7 @@ in percent, one row per detector. Writes to the folder --out:
 The paper's nine runs are --splits=3 --seeds=3, the default. AUROC to expect: 96 for
 ATT on digits and 80 for --method=mlp, 94 for ATT on Cora, where the paper has 93.6.
 Minutes on two cores for both. Exit code 2: the input was wrong; 1: every run failed;
-3: another process of a cluster was lost. StreamedGraph graphs and clusters: docs/scale.md.
+3: another process of a cluster was lost. Large graphs, clusters: docs/scale.md.
 """
 
 import hashlib
