@@ -8,7 +8,12 @@ import pytest
 from oodgat_jax import datasets, experiment, splits
 from oodgat_jax.cli import progress
 from oodgat_jax.methods import recipes
-from oodgat_jax.records import append_records, read_records
+from oodgat_jax.records import (
+    append_records,
+    kept_metrics,
+    read_records,
+    with_seeds,
+)
 from oodgat_jax.training import Progress
 from oodgat_jax.types import InputError
 
@@ -24,7 +29,7 @@ def digits():
 
 def train(dataset, split_seeds, model_seeds, hypers=({},)):
     recipe = recipes.override(recipes.recipe("digits", "mlp"), SETTINGS)
-    return experiment.run(
+    return experiment.execute(
         dataset, "mlp", recipe, split_seeds, model_seeds, hypers=hypers
     )
 
@@ -61,9 +66,9 @@ def test_failed_runs_are_named_and_others_kept(outcome):
     assert [entry["run"] for entry in bad["failed_runs"]] == [0, 1, 2, 3]
     assert f"at step {bad['failed_runs'][2]['step']};" in sentences[2]
     assert np.isnan(bad["metrics"]["accuracy"]).all()
-    assert experiment.kept(bad)["auroc"] == []
+    assert kept_metrics(bad)["auroc"] == []
     assert good["failed_runs"] == []
-    assert experiment.kept(good)["auroc"] == good["metrics"]["auroc"].tolist()
+    assert kept_metrics(good)["auroc"] == good["metrics"]["auroc"].tolist()
     assert np.isfinite(good["metrics"]["auroc"]).all()
 
 
@@ -81,7 +86,7 @@ def test_records_can_be_written(outcome, tmp_path):
 def test_a_record_with_fewer_seeds_is_that_of_a_training_with_fewer(digits, outcome):
     alone = train(digits, (123, 1), (5,), HYPERS)
     for longer, shorter in zip(*map(experiment.records, (outcome, alone)), strict=True):
-        cut = experiment.with_seeds(longer, (5,))
+        cut = with_seeds(longer, (5,))
         assert cut["seconds"] == pytest.approx(longer["seconds"] / 2, abs=1e-3)
         assert cut["failed_runs"] == shorter["failed_runs"]
         for name, values in shorter["metrics"].items():
@@ -95,7 +100,7 @@ def test_a_record_of_the_least_keys_is_cut_too(outcome):
     least = {
         k: v for k, v in experiment.records(outcome)[0].items() if k not in optional
     }
-    assert len(experiment.with_seeds(least, (0,))["metrics"]["auroc"]) == 2
+    assert len(with_seeds(least, (0,))["metrics"]["auroc"]) == 2
 
 
 @pytest.mark.parametrize("hypers", [(), ({"hidden": 8.0},), ({"unheard": 1.0},)])

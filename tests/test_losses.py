@@ -76,15 +76,15 @@ def test_term_against_numpy(name):
     outputs = make_outputs()
     arrays = [np.asarray(s, np.float64) for s in outputs.attention]
     expected = ORACLES[name](np.asarray(outputs.logits, np.float64), arrays)
-    got = REGULARIZERS[name](outputs, make_split(), HYPER)
+    got = REGULARIZERS[name].function(outputs, make_split(), HYPER)
     np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["consistency", "entropy", "discrepancy"])
 def test_printed_and_coded_readings_differ(name):
     outputs, split = make_outputs(), make_split()
-    first = REGULARIZERS[name](outputs, split, HYPER)
-    second = REGULARIZERS[f"{name}_printed"](outputs, split, HYPER)
+    first = REGULARIZERS[name].function(outputs, split, HYPER)
+    second = REGULARIZERS[f"{name}_printed"].function(outputs, split, HYPER)
     assert abs(first - second) > 1e-4
 
 
@@ -99,7 +99,7 @@ def test_entropy_counts_the_threshold_itself_only_as_coded():
 @pytest.mark.parametrize("name", ["entropy", "entropy_printed"])
 def test_pseudo_labels_have_no_gradient(name):
     outputs, split = make_outputs(), make_split()
-    slope = jax.grad(lambda o: REGULARIZERS[name](o, split, HYPER))(outputs)
+    slope = jax.grad(lambda o: REGULARIZERS[name].function(o, split, HYPER))(outputs)
     assert all(not np.any(leaf) for leaf in slope.attention)
     assert np.any(slope.logits)
 
@@ -109,7 +109,7 @@ def test_pseudo_labels_have_no_gradient(name):
 def test_consistency_and_discrepancy_reach_what_they_should(name, side):
     """Gradients flow through both sides of the cosines; entropy's through logits."""
     outputs, split = make_outputs(), make_split()
-    slope = jax.grad(lambda o: REGULARIZERS[name](o, split, HYPER))(outputs)
+    slope = jax.grad(lambda o: REGULARIZERS[name].function(o, split, HYPER))(outputs)
     reached = any(np.any(leaf) for leaf in jax.tree.leaves(getattr(slope, side)))
     sides = {"consistency": ("logits", "attention"), "entropy": ("logits",)}
     kind = name.removesuffix("_printed")
@@ -171,7 +171,7 @@ def test_composed_is_the_weighted_decayed_sum():
     outputs, split, step = make_outputs(), make_split(), 250
     names = ("consistency", "entropy_printed", "discrepancy")
     total = losses.compose(chosen(*names))(outputs, split, HYPER, step)
-    terms = [REGULARIZERS[name](outputs, split, HYPER) for name in names]
+    terms = [REGULARIZERS[name].function(outputs, split, HYPER) for name in names]
     weighted = 2.0 * terms[0] + 0.05 * terms[1] + 0.005 * terms[2]
     expected = losses.cross_entropy(outputs, split) + 0.9**2.5 * weighted
     np.testing.assert_allclose(total, expected, rtol=1e-5)

@@ -59,9 +59,9 @@ def only_records(out):
 
 def test_losses_of_two_processes_are_those_of_one_device():
     port = free_port()
-    script = ["spread_cases.py", "2", "training", "graph:4"]
+    script = ["-m", "support.shard_cases", "2", "fifty_steps", "graph:4"]
     processes = [
-        start(script, cwd=TESTS, SPREAD_CASES=f"{port},{number}") for number in range(2)
+        start(script, cwd=TESTS, SHARD_CASES=f"{port},{number}") for number in range(2)
     ]
     for process in processes:
         out, errors = process.communicate(timeout=PATIENCE)
@@ -110,7 +110,7 @@ def test_a_process_that_dies_is_reported_and_leaves_a_checkpoint(tmp_path):
     again = start(detect(tmp_path, steps, *more[1:]))
     _, errors = again.communicate(timeout=PATIENCE)
     assert again.returncode == 0, errors
-    assert "Going on from the last checkpoint" in errors
+    assert "Continuing from the last checkpoint" in errors
     assert only_records(tmp_path)["ATT"]["steps_run"] == [steps, steps]
     assert not any(tmp_path.glob("checkpoints/*"))
 

@@ -14,9 +14,10 @@ from sklearn.metrics import roc_auc_score
 from support import detector_cases
 from support.detector_cases import NODES, scramble
 
-from oodgat_jax import detectors, methods, metrics
+from oodgat_jax import detectors, evaluation, methods, metrics
 from oodgat_jax.detectors import DETECTORS, FACTORIES, GRIDS, tuning
 from oodgat_jax.gkde import MEASURES
+from oodgat_jax.methods import recipes
 from oodgat_jax.types import InputError
 
 CONTRIBUTING = pathlib.Path(__file__).parent.parent.parent / "CONTRIBUTING.md"
@@ -165,7 +166,7 @@ def test_attention_scores_need_attention(name, case):
     ],
 )
 def test_unknown_choices_are_refused(make):
-    with pytest.raises(InputError, match="choose one of"):
+    with pytest.raises(InputError, match="choose from"):
         make()
 
 
@@ -181,13 +182,13 @@ def test_a_detector_added_at_run_time_goes_all_the_way(monkeypatch, case):
     text = CONTRIBUTING.read_text(encoding="utf-8")
     exec(re.search(r"<!-- detector -->\n```python\n(.*?)```", text, re.DOTALL)[1], {})
     method = methods.METHODS["mlp"]._replace(detectors=("ENT", "norm"))
-    module = methods.model(method, num_classes=3, hidden=4, heads=2)
-    init = methods.assemble(method, module).init
+    module = recipes.module(method, {"hidden": 4}, 3)
+    task = methods.assemble(method, module)
     keys = jax.random.split(jax.random.key(0), 2)
-    params = jax.lax.map(lambda key: init(key, case.graph), keys)
+    params = jax.lax.map(lambda key: module.init(key, case.graph), keys)
     splits = jax.tree.map(lambda leaf: jnp.stack([leaf] * 2), case.split)
-    logits, found = methods.score_all(
-        module, params, case.graph, splits, method.detectors
+    logits, found = evaluation.score_all(
+        task, (params, ()), case.graph, splits, method.detectors
     )
     measured = jax.jit(jax.vmap(metrics.evaluate))(found["norm"], logits, splits)
     np.testing.assert_allclose(

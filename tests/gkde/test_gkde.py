@@ -15,10 +15,11 @@ from support import detector_cases
 from support.detector_cases import CLASSES, NODES
 from support.random_graphs import CASES, random_edges
 
-from oodgat_jax import datasets, methods, metrics, splits, training
-from oodgat_jax.gkde import evidence, inference, prior, training
+from oodgat_jax import datasets, evaluation, methods, metrics, splits, training
+from oodgat_jax.gkde import evidence, inference, prior
+from oodgat_jax.gkde import training as gkde_training
+from oodgat_jax.gkde.network import EvidentialGCN
 from oodgat_jax.methods import METHODS
-from oodgat_jax.models import EvidentialGCN
 from oodgat_jax.types import Outputs
 
 METHOD = METHODS["gkde"]
@@ -218,7 +219,7 @@ def test_objective_equals_its_formula(case):
     divergence = evidence.kl_divergence(alpha, run.extra["prior"]).mean()
     imitation = (p * (np.log(p) - run.extra["teacher"])).mean()
     for step, ramp in ((0, 0.0), (50, 0.25), (200, 1.0), (999, 1.0)):
-        found = training.objective(Outputs(logits, None, ()), run, step)
+        found = gkde_training.objective(Outputs(logits, None, ()), run, step)
         expected = error + 0.1 * divergence + ramp * imitation
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
@@ -229,7 +230,7 @@ def test_objective_has_its_optimum_at_prior_and_teacher(case):
     log_p = jnp.log(evidence.expected(alpha))
     run = random_run(case, logits, prior=alpha, teacher=log_p)
     nobody = run._replace(split=case.split._replace(train=np.zeros(NODES, bool)))
-    assert abs(training.objective(Outputs(logits, None, ()), nobody, 300)) < 1e-5
+    assert abs(gkde_training.objective(Outputs(logits, None, ()), nobody, 300)) < 1e-5
 
 
 def test_objective_is_finite_for_any_logits(case):
@@ -238,7 +239,7 @@ def test_objective_is_finite_for_any_logits(case):
     run = random_run(case, logits[0])
 
     def objective(logits):
-        return training.objective(Outputs(logits, None, ()), run, 300)
+        return gkde_training.objective(Outputs(logits, None, ()), run, 300)
 
     for values in jax.jit(jax.vmap(jax.value_and_grad(objective)))(logits):
         assert np.isfinite(values).all()
@@ -271,7 +272,7 @@ def test_extras_belong_to_their_run(module, case, trained):
         assert (extra[0] != extra[1]).any()
     for number in range(2):
         split = jax.tree.map(lambda leaf, n=number: leaf[n], runs.split)
-        alone = training.priors(case.graph, splits.stack([split]), CLASSES)
+        alone = gkde_training.priors(case.graph, splits.stack([split]), CLASSES)
         np.testing.assert_array_equal(alone[0], runs.extra["prior"][number])
         teacher = runs.extra["teacher"][number]
         np.testing.assert_allclose(np.exp(teacher).sum(-1), 1, rtol=1e-5)
@@ -299,9 +300,9 @@ def test_all_steps_are_taken_and_the_last_is_kept(trained):
 def test_vacuity_finds_the_other_community(module, case, trained):
     runs, states = trained
     names = ("vacuity", "aleatoric", "differential_entropy")
-    logits, scores = methods.score_all(
-        module, states.best, case.graph, runs.split, names
-    )
+    task = methods.assemble(METHOD, module)
+    found = evaluation.trained(states), case.graph, runs.split, names
+    logits, scores = evaluation.score_all(task, *found)
     for number in range(2):
         split = jax.tree.map(lambda leaf, n=number: leaf[n], runs.split)
         assert metrics.accuracy(logits[number], split, split.test) > 0.9

@@ -14,13 +14,13 @@ from oodgat_jax.graphs import sparse
 from oodgat_jax.types import Dataset, InputError
 
 GRAPHS = {**CASES, "directed": (8, *random_edges(8, 20, 3))}
-BOTH_PATHS = pytest.mark.parametrize("path", ["sparse", "segment"])
+BOTH_KERNELS = pytest.mark.parametrize("kernel", ["sparse", "segment"])
 
 
-def build(case, path="sparse"):
+def build(case, kernel="sparse"):
     nodes, senders, receivers = case
     features = np.arange(2.0 * nodes).reshape(nodes, 2)
-    return graphs.from_edges(features, np.int32(senders), np.int32(receivers), path)
+    return graphs.from_edges(features, np.int32(senders), np.int32(receivers), kernel)
 
 
 def dense(graph, weights):
@@ -54,9 +54,9 @@ def test_degree_and_weights(name):
     np.testing.assert_allclose(dense(graph, graphs.mean_weights(graph)), mean)
 
 
-@BOTH_PATHS
-def test_aggregate_and_its_gradients(path):
-    graph = build(GRAPHS["directed"], path)
+@BOTH_KERNELS
+def test_aggregate_and_its_gradients(kernel):
+    graph = build(GRAPHS["directed"], kernel)
     draw = np.random.default_rng(0)
     weights = draw.normal(size=len(graph.senders)).astype(np.float32)
     x, g = draw.normal(size=(2, 8, 3)).astype(np.float32)
@@ -73,17 +73,19 @@ def test_aggregate_and_its_gradients(path):
     np.testing.assert_allclose(d_weights, expected, atol=1e-5)
 
 
-@BOTH_PATHS
-def test_path_is_the_callers_choice(path):
-    assert (build(CASES["mixed"], path).globals is not None) == (path == "sparse")
+@BOTH_KERNELS
+def test_kernel_is_the_callers_choice(kernel):
+    assert (graphs.pattern(build(CASES["mixed"], kernel)) is not None) == (
+        kernel == "sparse"
+    )
 
 
 @pytest.mark.parametrize(
     ("platform", "sparse"), [("cpu", True), ("gpu", False), ("tpu", False)]
 )
-def test_path_follows_the_platform_by_default(monkeypatch, platform, sparse):
-    monkeypatch.setattr(graphs.jax, "default_backend", lambda: platform)
-    assert (build(CASES["mixed"], "auto").globals is not None) == sparse
+def test_kernel_follows_the_platform_by_default(monkeypatch, platform, sparse):
+    monkeypatch.setattr(jax, "default_backend", lambda: platform)
+    assert (graphs.pattern(build(CASES["mixed"], "auto")) is not None) == sparse
 
 
 def test_from_a_data_set():
@@ -131,10 +133,10 @@ def test_edges_may_be_lists():
         graphs.from_edges(np.ones((3, 1)), [0, 7], [1, 2])
 
 
-def test_empty_graph_and_unknown_path_are_refused():
+def test_empty_graph_and_unknown_kernel_are_refused():
     with pytest.raises(InputError, match="no nodes"):
         graphs.from_edges(np.ones((0, 1)), np.array([], int), np.array([], int))
-    with pytest.raises(InputError, match="choose one of auto, sparse, segment"):
+    with pytest.raises(InputError, match="choose from auto, sparse, segment"):
         graphs.from_edges(np.ones((2, 1)), np.array([0]), np.array([1]), "dense")
 
 
@@ -150,7 +152,7 @@ def test_any_edges_give_the_same_kind_of_graph(data, nodes):
     wanted |= {(i, i) for i in range(nodes)}
     rows, columns = np.asarray(graph.receivers), np.asarray(graph.senders)
     assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == sorted(wanted)
-    pattern = graph.globals
+    pattern = graphs.pattern(graph)
     np.testing.assert_array_equal(rows[pattern.by_column], pattern.rows_by_column)
     np.testing.assert_array_equal(columns[pattern.by_column], pattern.columns_by_column)
     assert (np.diff(pattern.columns_by_column) >= 0).all()

@@ -1,4 +1,4 @@
-"""What every backbone, regulariser and method must satisfy, also those added later.
+"""What every backbone, regularizer and method must satisfy, also those added later.
 
 The same for detectors is in `test_detectors.py`.
 """
@@ -16,11 +16,12 @@ from support.random_graphs import random_edges
 from oodgat_jax import graphs, methods, training
 from oodgat_jax.graphs import sparse
 from oodgat_jax.losses import REGULARIZERS
-from oodgat_jax.methods import METHODS
+from oodgat_jax.methods import METHODS, recipes
 from oodgat_jax.models import BACKBONES
 from oodgat_jax.types import Outputs, Rates, Split
 
 NODES, FEATURES, CLASSES, HIDDEN, HEADS = 20, 7, 3, 5, 2
+SIZES = {"hidden": HIDDEN, "heads": HEADS}
 KEY = jax.random.key(9)
 RATES, NO_DROPOUT = Rates(0.5, 0.5, 0.6), Rates(0.0, 0.0, 0.0)
 HYPER = {
@@ -87,7 +88,7 @@ def random_params(module, graph):
 @functools.cache
 def backbone(name):
     """Module, parameters, and outputs(graph, rates, seed), compiled."""
-    module = BACKBONES[name](CLASSES, HIDDEN, HEADS)
+    module = BACKBONES[name].build(CLASSES, SIZES)
     params = random_params(module, make_graph())
     apply = jax.jit(
         lambda graph, rates, key: module.apply(
@@ -164,7 +165,7 @@ def make_outputs():
 
 @functools.cache
 def regularizer(name):
-    return jax.jit(jax.value_and_grad(REGULARIZERS[name]))
+    return jax.jit(jax.value_and_grad(REGULARIZERS[name].function))
 
 
 @EVERY_REGULARIZER
@@ -173,7 +174,7 @@ def test_regularizer_is_a_finite_scalar_and_jit_is_eager(name):
     assert value.shape == ()
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((value, slope)))
     assert any(np.any(leaf) for leaf in jax.tree.leaves(slope))
-    eager = REGULARIZERS[name](make_outputs(), make_split(), HYPER)
+    eager = REGULARIZERS[name].function(make_outputs(), make_split(), HYPER)
     np.testing.assert_allclose(value, eager, rtol=1e-5)
 
 
@@ -209,13 +210,13 @@ def test_method_sees_no_hidden_labels_and_reaches_every_parameter(name):
     """Loss, gradient and whatever is prepared are bit-identical."""
     method, graph, split = METHODS[name], make_graph(), make_split()
     assert (scrambled(split).labels != split.labels).sum() > NODES / 2
-    module = methods.model(method, CLASSES, HIDDEN, HEADS)
+    module = recipes.module(method, SIZES, CLASSES)
     task = methods.assemble(method, module)
     runs = methods.prepare(method, module, graph, make_runs([split, scrambled(split)]))
     params = random_params(module, graph)
     loss = jax.jit(jax.value_and_grad(task.loss))
     first, second = (
-        loss(params, graph, jax.tree.map(lambda leaf, k=k: leaf[k], runs), 3, KEY)
+        loss(params, (), graph, jax.tree.map(lambda leaf, k=k: leaf[k], runs), 3, KEY)
         for k in range(2)
     )
     assert_trees_equal(first, second)

@@ -37,7 +37,7 @@ def in_blocks(graph, query, h, dropout):
 @pytest.mark.parametrize(("rate", "edges_per_block"), [(0.6, 7), (None, 10_000)])
 def test_values_and_gradients(monkeypatch, path, rate, edges_per_block):
     graph, query, h, g = example(path)
-    monkeypatch.setattr(edge_attention, "BLOCK", edges_per_block * query.size)
+    monkeypatch.setattr(gatv2_attention, "BLOCK", edges_per_block * query.size)
     dropout = rate and attention.EdgeDropout(jax.random.key(3), rate)
 
     def value_and_gradient(function):

@@ -67,8 +67,8 @@ def test_a_whole_training_agrees_within_the_spread_of_seeds():
     dataset = datasets.load("digits")
     recipe = recipes.recipe("digits", "oodgat") | {"max_steps": 101}
     sparse, segment = (
-        experiment.run(dataset, "oodgat", recipe, (123,), range(3), path=path)
-        for path in ("sparse", "segment")
+        experiment.execute(dataset, "oodgat", recipe, (123,), range(3), kernel=kernel)
+        for kernel in ("sparse", "segment")
     )
     ours, theirs = (o.metrics["ATT"]["auroc"] for o in (sparse, segment))
     spread = np.ptp(theirs)

@@ -1,4 +1,4 @@
-"""Graphs spread over simulated devices give what the whole graph gives."""
+"""Graphs sharded over simulated devices give what the whole graph gives."""
 
 import os
 import subprocess
@@ -12,10 +12,10 @@ from oodgat_jax.types import InputError
 
 
 def run_case(request, *arguments):
-    """A case of spread_cases.py in a process with its own number of devices."""
+    """A case of shard_cases in a process with its own number of devices."""
     done = subprocess.run(
-        [sys.executable, "spread_cases.py", *map(str, arguments)],
-        cwd=request.path.parent,
+        [sys.executable, "-m", "support.shard_cases", *map(str, arguments)],
+        cwd=request.path.parent.parent,
         env=os.environ | QUICK,
         capture_output=True,
         text=True,
@@ -25,7 +25,7 @@ def run_case(request, *arguments):
 
 
 def test_fifty_steps_on_any_mesh(request):
-    run_case(request, 8, "training")
+    run_case(request, 8, "fifty_steps")
 
 
 def test_losses_gradients_and_validation_of_every_method(request):
@@ -41,6 +41,6 @@ def test_a_stopped_training_goes_on_on_another_mesh(request, tmp_path):
 
 
 def test_a_method_that_needs_the_whole_graph_says_so():
-    evaluation.check(methods.METHODS["oodgat"])
+    evaluation.check_shardable(methods.METHODS["oodgat"])
     with pytest.raises(InputError, match="--mesh"):
-        evaluation.check(methods.METHODS["gkde"])
+        evaluation.check_shardable(methods.METHODS["gkde"])

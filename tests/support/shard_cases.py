@@ -1,8 +1,8 @@
-"""A small graph, spread over the devices of this process, against the whole graph.
+"""A small graph, sharded over the devices of this process, against the whole graph.
 
-Run as a script with a number of devices and the name of a case, since the number of
-devices is chosen before JAX starts: `python spread_cases.py 8 training`. With a port
-and a number in SPREAD_CASES it is one of two processes that work together.
+Run as a module in the folder of the tests, with a number of devices, which is chosen
+before JAX starts, and the name of a case: `python -m support.shard_cases 8 gradients`.
+With a port and a number in SHARD_CASES it is one of two processes that work together.
 """
 
 import os
@@ -17,8 +17,10 @@ from jax.sharding import PartitionSpec as P
 from oodgat_jax import evaluation, graphs, methods, metrics, splits, training
 from oodgat_jax.detectors import DETECTORS, FACTORIES
 from oodgat_jax.graphs import reductions
-from oodgat_jax.sharding import spread
+from oodgat_jax.methods import recipes
+from oodgat_jax.sharding import shards
 from oodgat_jax.training import mesh as meshes
+from oodgat_jax.training import scheduler
 from oodgat_jax.training.checkpoints import Checkpoints
 from support import synthetic
 
@@ -49,27 +51,34 @@ def make_runs(count):
 
 
 def build(method):
-    module = methods.model(methods.METHODS[method], DATASET.num_classes, 4, 2)
-    return module, methods.assemble(methods.METHODS[method], module)
+    found = methods.METHODS[method]
+    sizes = {"hidden": 4, "heads": 2}
+    return methods.assemble(found, recipes.module(found, sizes, DATASET.num_classes))
 
 
-def train_on(text, task, runs, schedule, keep=None):
+def train_on(text, task, runs, schedule, checkpoints=None):
     """States of all runs, trained on a mesh; "one" for one device."""
     if text == "one":
         graph, devices = graphs.build(DATASET), jax.local_devices()[:1]
-        return training.train(task, graph, runs, schedule, devices=devices, keep=keep)
+        return training.train(
+            task, graph, runs, schedule, devices=devices, checkpoints=checkpoints
+        )
     mesh = meshes.build(meshes.parse(text))
     if mesh.shape["graph"] == 1:
         graph = graphs.build(DATASET)
-        return training.train(task, graph, runs, schedule, mesh=mesh, keep=keep)
-    placed = spread.dataset(DATASET, mesh)
-    runs = runs._replace(split=placed.layout.spread_split(runs.split))
-    return training.train(task, placed.graph, runs, schedule, mesh=mesh, keep=keep)
+        return training.train(
+            task, graph, runs, schedule, mesh=mesh, checkpoints=checkpoints
+        )
+    placed = shards.shard_dataset(DATASET, mesh)
+    runs = runs._replace(split=placed.layout.split_to_shards(runs.split))
+    return training.train(
+        task, placed.graph, runs, schedule, mesh=mesh, checkpoints=checkpoints
+    )
 
 
 def fifty_steps(*texts):
     """Fifty steps of OODGAT on meshes of all kinds."""
-    _, task = build("oodgat")
+    task = build("oodgat")
     runs = make_runs(2)
     one = train_on("one", task, runs, FIFTY)
     for text in texts or ("runs:8", "runs:2,graph:4", "graph:8"):
@@ -87,26 +96,27 @@ def gradients():
         (DATASET, "sparse", ["oodgat", "gat", "gatv2", "gcn"]),
         (with_sparse_features(DATASET), "sparse", ["oodgat"]),
     ]
-    for dataset, path, names in cases:
-        whole, placed = graphs.build(dataset, path), spread.dataset(dataset, mesh, path)
+    for dataset, kernel, names in cases:
+        whole = graphs.build(dataset, kernel)
+        placed = shards.shard_dataset(dataset, mesh, kernel)
         for name in set(names) - {"gkde"}:
             same_gradients(name, whole, placed)
 
 
 def same_gradients(name, whole, placed):
-    _, task = build(name)
+    task = build(name)
     run = jax.tree.map(lambda leaf: leaf[0], make_runs(1))
-    params = jax.jit(task.init)(jax.random.key(0), whole)
+    params = jax.jit(task.init)(run, whole)
 
     def measure(params, graph, split):
         changed = run._replace(split=jax.tree.map(jnp.asarray, split))
         key = jax.random.key(3)
-        loss = jax.value_and_grad(task.loss)(params, graph, changed, 0, key)
-        return *loss, task.validate(params, graph, changed)
+        loss = jax.value_and_grad(task.loss)(params, (), graph, changed, 0, key)
+        return *loss, task.validate(params, (), graph, changed)
 
     def body(params, graph, split):
-        with graphs.on_device(graph) as piece:
-            loss, gradient, score = measure(params, piece, split)
+        with graphs.on_device(graph) as here:
+            loss, gradient, score = measure(params, here, split)
             return loss, reductions.average(gradient), score
 
     on_mesh = jax.jit(
@@ -119,7 +129,7 @@ def same_gradients(name, whole, placed):
         )
     )
     expected = jax.jit(measure)(params, whole, run.split)
-    split = placed.layout.spread_split(run.split)
+    split = placed.layout.split_to_shards(run.split)
     found = on_mesh(params, placed.graph, split)
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-6, err_msg=name)
@@ -129,17 +139,17 @@ def detectors():
     """Every detector's scores, and their metrics."""
     DETECTORS["CaGCN"] = FACTORIES["CaGCN"](max_steps=5)
     DETECTORS["kNN"] = FACTORIES["kNN"](k=3)
-    module, task = build("oodgat")
+    task = build("oodgat")
     runs, schedule = make_runs(3), FIFTY._replace(max_steps=1)
     whole = graphs.build(DATASET)
     states = train_on("one", task, runs, schedule)
-    logits, scores = methods.score_all(
-        module, states.best, whole, runs.split, list(DETECTORS)
-    )
+    trained = evaluation.trained(states)
+    names = list(DETECTORS)
+    logits, scores = evaluation.score_all(task, trained, whole, runs.split, names)
     mesh = meshes.build(meshes.parse(f"runs:2,graph:{len(jax.devices()) // 2}"))
-    placed = spread.dataset(DATASET, mesh)
-    split = placed.layout.spread_split(runs.split)
-    found = evaluation.score_all(module, states.best, placed, split, list(DETECTORS))
+    placed = shards.shard_dataset(DATASET, mesh)
+    split = placed.layout.split_to_shards(runs.split)
+    found = evaluation.score_sharded(task, trained, placed, split, names)
     np.testing.assert_array_equal(found.predictions, logits.argmax(-1))
     for name in DETECTORS:
         np.testing.assert_allclose(
@@ -155,8 +165,8 @@ class StoppedError(Exception):
 
 
 def checkpoints(folder):
-    """A training that stops on one mesh goes on on another, to the same end."""
-    _, task = build("gcn")
+    """A training that stops on one mesh continues on another, to the same end."""
+    task = build("gcn")
     runs = make_runs(3)
     schedule = training.Schedule(max_steps=21, check_every=2, patience=100)
     one = train_on("one", task, runs, schedule)
@@ -167,29 +177,29 @@ def checkpoints(folder):
             if sum(int(state.step) for state in states.values()) > 20:
                 raise StoppedError
 
-    training.PACE = -1.0  # a call to the devices is one check
+    scheduler.PACE = -1.0  # a call to the devices is one check
     for text in ("one", "graph:2"):
         try:
             train_on(text, task, runs, schedule, Stopping(folder, 0.0))
         except StoppedError:
             continue
         raise AssertionError("nothing was saved")
-    keep = Checkpoints(folder, 0.0)
-    assert keep.exists()
-    states = train_on("runs:2", task, runs, schedule, keep)
+    kept = Checkpoints(folder, 0.0)
+    assert kept.exists()
+    states = train_on("runs:2", task, runs, schedule, kept)
     np.testing.assert_allclose(states.losses, one.losses, atol=1e-5, rtol=0)
     np.testing.assert_array_equal(states.step, one.step)
-    assert not keep.exists()
+    assert not kept.exists()
 
 
 def join():
-    port, number = os.environ["SPREAD_CASES"].split(",")
+    port, number = os.environ["SHARD_CASES"].split(",")
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(f"localhost:{port}", 2, int(number))
 
 
 if __name__ == "__main__":
-    if "SPREAD_CASES" in os.environ:
+    if "SHARD_CASES" in os.environ:
         join()
     jax.config.update("jax_num_cpu_devices", int(sys.argv[1]))
     globals()[sys.argv[2]](*sys.argv[3:])

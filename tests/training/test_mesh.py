@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from oodgat_jax.cli import cluster
-from oodgat_jax.training import mesh
+from oodgat_jax.training import mesh, placement
 from oodgat_jax.types import InputError
 
 
@@ -33,7 +33,7 @@ def test_the_mesh_takes_all_devices():
     devices = jax.devices()[:1]
     found = mesh.build(mesh.parse("runs:1"), devices)
     assert dict(found.shape) == {"runs": 1, "graph": 1}
-    assert placement.blocks_here(found) == [0]
+    assert placement.shards_here(found) == [0]
     with pytest.raises(InputError, match=r"--mesh=runs:3,graph:2 is for 6 devices.* 1"):
         mesh.build(mesh.parse("graph:2,runs:3"), devices)
 

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from oodgat_jax import graphs, methods, metrics, splits, training
+from oodgat_jax import evaluation, graphs, methods, metrics, splits, training
+from oodgat_jax.methods import recipes
 from oodgat_jax.training import Run, Schedule, Task
 from oodgat_jax.types import Dataset
 
@@ -33,14 +34,14 @@ def steps_taken(params, run):
 def scripted(every=10):
     """A task that counts its steps and validates as the script says."""
 
-    def loss(params, graph, run, step, key):
+    def loss(params, aux, graph, run, step, key):
         noise = jax.random.normal(key)  # shows in the history of losses
         return params + jnp.where(step == run.extra.nan_at, jnp.nan, noise)
 
-    def validate(params, graph, run):
+    def validate(params, aux, graph, run):
         return run.extra.scores[(steps_taken(params, run) - 1) // every]
 
-    return Task(lambda key, graph: jnp.array(0.0), loss, validate)
+    return Task(lambda run, graph: jnp.array(0.0), loss, validate, predict=None)
 
 
 SCRIPTED = scripted()
@@ -172,7 +173,7 @@ HYPER = {
     "threshold": 0.6,
 }
 METHOD = methods.METHODS["oodgat"]
-MODULE = methods.model(METHOD, CLASSES, hidden=4, heads=2)
+MODULE = recipes.module(METHOD, {"hidden": 4, "heads": 2}, CLASSES)
 TASK = methods.assemble(METHOD, MODULE)
 BRIEF = Schedule(max_steps=101, check_every=10, patience=20)
 
@@ -211,8 +212,8 @@ def assert_same_bits(got, expected):
 def mean_auroc(trained):
     """By detector, over the runs."""
     graph, runs, states = trained
-    score = methods.score_all
-    _, scores = score(MODULE, states.best, graph, runs.split, METHOD.detectors)
+    found = evaluation.trained(states), graph, runs.split, METHOD.detectors
+    _, scores = evaluation.score_all(TASK, *found)
     auroc = jax.jit(jax.vmap(metrics.auroc))
     split = runs.split
     return {k: auroc(v, split.is_ood, split.test).mean() for k, v in scores.items()}
@@ -264,8 +265,8 @@ def test_slots_of_one_device_give_the_same(separated):
     Sums round differently there, so losses agree, not the bits.
     """
     method = methods.METHODS["gcn"]
-    task = methods.assemble(method, methods.model(method, CLASSES, hidden=4))
-    graph = separated.graph._replace(globals=None)
+    task = methods.assemble(method, recipes.module(method, {"hidden": 4}, CLASSES))
+    graph = separated.graph._replace(globals=graphs.Context())
     brief = BRIEF._replace(max_steps=21)
     one, batched = (
         training.train(task, graph, separated.runs, brief, slots=slots)
@@ -279,12 +280,12 @@ DEVICES = """
 import jax
 jax.config.update("jax_num_cpu_devices", 4)
 import numpy as np, test_train as t
-from oodgat_jax import train
+from oodgat_jax import training
 assert len(jax.devices()) == 4
 scores = np.random.default_rng(0).integers(0, 6, (7, 10))
 runs = t.scripted_runs(scores)
 one, two = (
-    train.train(t.SCRIPTED, t.GRAPH, runs, t.SHORT, devices=jax.devices()[:count])
+    training.train(t.SCRIPTED, t.GRAPH, runs, t.SHORT, devices=jax.devices()[:count])
     for count in (1, 2)
 )
 t.assert_same_bits(two, one)
