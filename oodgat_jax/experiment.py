@@ -25,7 +25,7 @@ from oodgat_jax.records import Record, kept_metrics, versions
 from oodgat_jax.sharding import shards
 from oodgat_jax.training.checkpoints import Checkpoints
 from oodgat_jax.training.mesh import GRAPH
-from oodgat_jax.types import Array, Dataset, InputError, Split, StreamedGraph
+from oodgat_jax.types import AnyArray, Array, Dataset, InputError, Split, StreamedGraph
 
 FIRST_SPLIT = 123  # the authors' first split seed; 1, 2, 3, ... follow
 
@@ -372,11 +372,11 @@ def _record(result: Result, number: int, detector: str) -> Record:
     }
 
 
-def _or_none(scores: np.ndarray) -> list[float | None]:
+def _or_none(scores: AnyArray) -> list[float | None]:
     """Replaces the infinity of a run that failed before its check, for JSON."""
     return [float(score) if np.isfinite(score) else None for score in scores]
 
 
-def _failed_runs(failed_at: np.ndarray) -> list[dict[str, Any]]:
+def _failed_runs(failed_at: AnyArray) -> list[dict[str, Any]]:
     failed = np.flatnonzero(failed_at >= 0)
     return [{"run": int(run), "step": int(failed_at[run])} for run in failed]

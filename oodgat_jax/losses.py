@@ -18,7 +18,7 @@ import optax
 
 from oodgat_jax.graphs import reductions
 from oodgat_jax.registry import Registry
-from oodgat_jax.types import Array, Hyper, Outputs, Regularizer, Split
+from oodgat_jax.types import AnyArray, Array, Hyper, Outputs, Regularizer, Split
 
 _TINY = 1e-12
 
@@ -162,7 +162,7 @@ def cosine(x: Array, y: Array) -> Array:
     return reductions.total(x * y) * jax.lax.rsqrt(jnp.maximum(norms, _TINY))
 
 
-def masked_mean(values: Array, mask: Array) -> Array:
+def masked_mean(values: Array, mask: AnyArray) -> Array:
     """Averages values [N] over a mask [N]; 0 for an empty mask."""
     count = reductions.total(mask)
     return reductions.total(values, where=mask) / jnp.maximum(count, 1)
@@ -171,15 +171,16 @@ def masked_mean(values: Array, mask: Array) -> Array:
 def _mean_alignment(outputs: Outputs, squash: Callable[[Array], Array]) -> Array:
     layers = [squash(logits) for logits in outputs.attention]
     target = jax.nn.sigmoid(standardize(softmax_entropy(outputs.logits)))
-    return -sum(cosine(w, target) for w in layers) / len(layers)
+    found = [cosine(w, target) for w in layers]
+    return -sum(found[1:], found[0]) / len(found)
 
 
 def _successive(layers: list[Array]) -> Array:
     """Averages -cos over pairs of successive layers; 0 for a single one."""
-    pairs = list(itertools.pairwise(layers))
-    if not pairs:
+    found = [cosine(*pair) for pair in itertools.pairwise(layers)]
+    if not found:
         return jnp.array(0.0)
-    return -sum(cosine(*pair) for pair in pairs) / len(pairs)
+    return -sum(found[1:], found[0]) / len(found)
 
 
 def standardize(x: Array) -> Array:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from oodgat_jax.graphs import reductions
-from oodgat_jax.types import Array, Split
+from oodgat_jax.types import AnyArray, Array, Split
 
 
 class Ranking(NamedTuple):
@@ -27,7 +27,7 @@ class Ranking(NamedTuple):
 
     order: Array  # [N] int32, node at each rank
     scores: Array  # [N], falling; -inf outside the mask
-    inside: Array  # [N] bool, the mask
+    inside: AnyArray  # [N] bool, the mask
     ends: Array  # [N] bool, the last of a group of equal scores inside the mask
 
 
@@ -63,12 +63,12 @@ def _ratio(part: Array, whole: Array) -> Array:
     return part / jnp.maximum(whole, 1).astype(jnp.float32)
 
 
-def _nan_if_unordered(value: Array, scores: Array, mask: Array) -> Array:
+def _nan_if_unordered(value: Array, scores: AnyArray, mask: AnyArray) -> Array:
     """value, or NaN if a score inside the mask is NaN."""
     return jnp.where(reductions.anywhere(jnp.isnan(scores) & mask), jnp.nan, value)
 
 
-def _rank(scores: Array, mask: Array) -> Ranking:
+def _rank(scores: Array, mask: AnyArray) -> Ranking:
     """Sorts the nodes by (outside the mask, falling score)."""
     nodes = jnp.arange(scores.shape[0], dtype=jnp.int32)
     rising = jnp.where(mask, -jnp.asarray(scores), jnp.inf)
@@ -79,7 +79,7 @@ def _rank(scores: Array, mask: Array) -> Ranking:
     return Ranking(order, -rising, ~outside, ends)
 
 
-def _roc(scores: Array, is_ood: Array, mask: Array) -> Roc:
+def _roc(scores: AnyArray, is_ood: AnyArray, mask: AnyArray) -> Roc:
     """ROC counts at every rank."""
     scores, is_ood, mask = (
         reductions.whole(jnp.asarray(x)) for x in (scores, is_ood, mask)
@@ -97,7 +97,7 @@ def _at_previous_point(counts: Array, points: Array) -> Array:
     return jnp.concatenate([jnp.zeros(1, counts.dtype), reached[:-1]])
 
 
-def accuracy(logits: Array, split: Split, mask: Array) -> Array:
+def accuracy(logits: Array, split: Split, mask: AnyArray) -> Array:
     """Share of the ID nodes in the mask whose largest logit is their class.
 
     Args:
@@ -114,7 +114,7 @@ def accuracy(logits: Array, split: Split, mask: Array) -> Array:
     return _ratio(reductions.total(counted & right), reductions.total(counted))
 
 
-def auroc(scores: Array, is_ood: Array, mask: Array) -> Array:
+def auroc(scores: AnyArray, is_ood: AnyArray, mask: AnyArray) -> Array:
     """Area under the ROC curve, exact with ties.
 
     P(s_ood > s_id) + P(s_ood = s_id) / 2 over pairs in the mask, computed as the
@@ -136,7 +136,7 @@ def auroc(scores: Array, is_ood: Array, mask: Array) -> Array:
     return _nan_if_unordered(area, scores, mask)
 
 
-def aupr(scores: Array, is_ood: Array, mask: Array) -> Array:
+def aupr(scores: AnyArray, is_ood: AnyArray, mask: AnyArray) -> Array:
     """Average precision, OOD positive: sum over points of (R_k - R_{k-1}) P_k.
 
     R and P are recall and precision at each distinct score, as in scikit-learn's
@@ -148,7 +148,9 @@ def aupr(scores: Array, is_ood: Array, mask: Array) -> Array:
     return _nan_if_unordered(area, scores, mask)
 
 
-def fpr_at_tpr(scores: Array, is_ood: Array, mask: Array, percent: int = 95) -> Array:
+def fpr_at_tpr(
+    scores: AnyArray, is_ood: AnyArray, mask: AnyArray, percent: int = 95
+) -> Array:
     """FPR at the first ROC point with TPR >= percent / 100; 1 if it is not defined.
 
     ROC points lie at distinct scores. Arguments as in `auroc`. The comparison is
@@ -161,7 +163,9 @@ def fpr_at_tpr(scores: Array, is_ood: Array, mask: Array, percent: int = 95) -> 
     return _nan_if_unordered(rate, scores, mask)
 
 
-def fpr_near_tpr(scores: Array, is_ood: Array, mask: Array, percent: int = 95) -> Array:
+def fpr_near_tpr(
+    scores: AnyArray, is_ood: AnyArray, mask: AnyArray, percent: int = 95
+) -> Array:
     """The authors' FPR: the mean over ROC points with |TPR - percent/100| < 0.005.
 
     All distinct scores are ROC points (scikit-learn's `drop_intermediate=False`).
@@ -175,12 +179,12 @@ def fpr_near_tpr(scores: Array, is_ood: Array, mask: Array, percent: int = 95) -
     return _nan_if_unordered(mean, scores, mask)
 
 
-def fpr95(scores: Array, is_ood: Array, mask: Array) -> Array:
+def fpr95(scores: AnyArray, is_ood: AnyArray, mask: AnyArray) -> Array:
     """`fpr_at_tpr` at 95 %."""
     return fpr_at_tpr(scores, is_ood, mask, percent=95)
 
 
-def fpr95_paper(scores: Array, is_ood: Array, mask: Array) -> Array:
+def fpr95_paper(scores: AnyArray, is_ood: AnyArray, mask: AnyArray) -> Array:
     """`fpr_near_tpr` at 95 %."""
     return fpr_near_tpr(scores, is_ood, mask, percent=95)
 
@@ -191,7 +195,7 @@ def _f1(hits: Array, called: Array, members: Array) -> Array:
 
 
 def _weighted_f1_curve(
-    ranking: Ranking, predicted: Array, labels: Array, num_classes: int
+    ranking: Ranking, predicted: Array, labels: AnyArray, num_classes: int
 ) -> Array:
     """Weighted F1 when the k top-ranked nodes are called OOD, k = 0..N: [N + 1].
 
@@ -220,8 +224,8 @@ def _weighted_f1_curve(
 def weighted_f1(
     scores: Array,
     predicted: Array,
-    labels: Array,
-    mask: Array,
+    labels: AnyArray,
+    mask: AnyArray,
     num_classes: int,
     threshold: Array | float,
 ) -> Array:
@@ -256,7 +260,7 @@ def weighted_f1(
 
 
 def best_threshold(
-    scores: Array, predicted: Array, labels: Array, mask: Array, num_classes: int
+    scores: Array, predicted: Array, labels: AnyArray, mask: AnyArray, num_classes: int
 ) -> Array:
     """The threshold with the best `weighted_f1` in the mask, over all there are.
 
@@ -298,7 +302,7 @@ def evaluate(scores: Array, logits: Array, split: Split) -> dict[str, Array]:
     detection = (scores, split.is_ood, split.test)
     predicted, num_classes = jnp.argmax(logits, axis=-1), logits.shape[-1]
 
-    def f1_with_threshold_of(mask: Array) -> Array:
+    def f1_with_threshold_of(mask: AnyArray) -> Array:
         joint = (scores, predicted, split.labels)
         threshold = best_threshold(*joint, mask, num_classes)
         return weighted_f1(*joint, split.test, num_classes, threshold)

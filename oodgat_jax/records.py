@@ -125,7 +125,7 @@ def _write(descriptor: int, lines: bytes, size: int, path: pathlib.Path) -> None
             return
         reason = "no space is left"
     except OSError as error:
-        reason = error.strerror
+        reason = error.strerror or "unknown reason"
     os.ftruncate(descriptor, size)
     raise InputError(
         f"{path} could not take the new records ({reason}) and is as it was: make room "

@@ -22,12 +22,13 @@ import jax.numpy as jnp
 import jraph
 import numpy as np
 
-from oodgat_jax import graphs, metrics
+from oodgat_jax import graphs, metrics, models
 from oodgat_jax.datasets import streaming
 from oodgat_jax.graphs import reductions
 from oodgat_jax.sharding import layout as layouts
 from oodgat_jax.sharding import shards
 from oodgat_jax.types import (
+    AnyArray,
     Array,
     Dataset,
     Detector,
@@ -40,7 +41,7 @@ from oodgat_jax.types import (
 
 CLASSES, PER_GROUP, FEATURES, HEADS, SHARDS = 3, 16, 8, 2, 3
 NODES = (CLASSES + 1) * PER_GROUP
-_CLOSE = {"rtol": 2e-3, "atol": 2e-4}
+RTOL, ATOL = 2e-3, 2e-4
 _NO_HYPER: Mapping[str, float] = MappingProxyType({})
 
 
@@ -147,18 +148,18 @@ def check_backbone(module: type[nn.Module], **fields: Any) -> None:
     case, net = make_case(), module(num_classes=CLASSES, **fields)
     params = _random_params(net, case.graph)
     _check_outputs(net, params, case)
-    outputs = net.apply(params, case.graph)
+    outputs = models.apply(net, params, case.graph)
     dropped = _dropout(net, params, case.graph, seed=1)
     _close(dropped, _dropout(net, params, case.graph, seed=1), "same key, same dropout")
-    sparse = net.apply(params, graphs.build(case.dataset, "sparse"))
+    sparse = models.apply(net, params, graphs.build(case.dataset, "sparse"))
     _close(sparse, outputs, "the sparse and the segment kernel must give the same")
     order = np.random.default_rng(5).permutation(NODES)
-    moved = net.apply(params, _renumbered(case.dataset, order))
+    moved = models.apply(net, params, _renumbered(case.dataset, order))
     expected = jax.tree.map(lambda leaf: leaf[order], outputs)
     _close(moved, expected, "it must follow a renumbering of the nodes")
 
     def on_shard(graph: jraph.GraphsTuple, nothing: Any, split: Split) -> Array:
-        return net.apply(params, graph).logits
+        return models.apply(net, params, graph).logits
 
     found = _on_shards(case, on_shard, ())
     found = found.reshape(-1, CLASSES).T
@@ -173,7 +174,7 @@ _SHARDED = (
 
 
 def _check_outputs(net: nn.Module, params: Any, case: Case) -> None:
-    outputs = net.apply(params, case.graph)
+    outputs = models.apply(net, params, case.graph)
     _hold(isinstance(outputs, Outputs), "it must return Outputs")
     shape = outputs.logits.shape
     _hold(shape == (NODES, CLASSES), f"logits must be [N, C], not {shape}")
@@ -183,15 +184,14 @@ def _check_outputs(net: nn.Module, params: Any, case: Case) -> None:
     _hold(_finite(outputs), "its outputs must be finite")
     compiled = jax.jit(net.apply)(params, case.graph)
     _close(compiled, outputs, "it must give the same under jit")
-    calm = net.apply(
-        params, case.graph, Rates(0.0, 0.0, 0.0), rngs={"dropout": jax.random.key(0)}
-    )
+    rates, key = Rates(0.0, 0.0, 0.0), jax.random.key(0)
+    calm = models.apply(net, params, case.graph, rates, key)
     _close(calm, outputs, "rates of zero must be no dropout")
 
 
 def _dropout(net: nn.Module, params: Any, graph: jraph.GraphsTuple, seed: int) -> Any:
     key = jax.random.key(seed)
-    return net.apply(params, graph, Rates(0.5, 0.5, 0.5), rngs={"dropout": key})
+    return models.apply(net, params, graph, Rates(0.5, 0.5, 0.5), key)
 
 
 def _split(random: np.random.Generator, labels: np.ndarray) -> Split:
@@ -205,7 +205,7 @@ def _split(random: np.random.Generator, labels: np.ndarray) -> Split:
     return Split(labels.astype(np.int32), is_ood, train & ~is_ood, val, test)
 
 
-def _scrambled(split: Split, known: np.ndarray | None = None) -> Split:
+def _scrambled(split: Split, known: AnyArray | None = None) -> Split:
     """Returns other labels and is_ood outside of train and of what may be known."""
     random = np.random.default_rng(3)
     free = ~split.train if known is None else ~split.train & ~known
@@ -247,7 +247,7 @@ def _random_params(net: nn.Module, graph: jraph.GraphsTuple) -> Any:
         0.5 * jax.random.normal(key, leaf.shape, leaf.dtype)
         for key, leaf in zip(keys, leaves, strict=True)
     ]
-    return structure.unflatten(drawn)
+    return jax.tree.unflatten(structure, drawn)
 
 
 def _renumbered(dataset: Dataset, order: np.ndarray) -> jraph.GraphsTuple:
@@ -285,8 +285,7 @@ def _on_shards(case: Case, function: Callable[..., Array], values: Any) -> Array
     split = jax.tree.map(lambda leaf: jnp.asarray(leaf).reshape(SHARDS, -1), split)
 
     def on_one(graph: jraph.GraphsTuple, values: Any, split: Split) -> Array:
-        context = graphs.context(graph)
-        with reductions.on_shard(context.node_ids, context.is_real):
+        with reductions.on_shard(graph.globals.node_ids, graph.globals.is_real):
             return function(graph, values, split)
 
     mapped = jax.vmap(on_one, axis_name=reductions.AXIS)
@@ -299,7 +298,7 @@ def _finite(tree: Any) -> bool:
 
 def _close(found: Any, expected: Any, contract: str) -> None:
     def same(a: Any, b: Any) -> bool:
-        return np.allclose(np.asarray(a), np.asarray(b), **_CLOSE)
+        return np.allclose(a, b, rtol=RTOL, atol=ATOL)
 
     agree = jax.tree.leaves(jax.tree.map(same, found, expected))
     _hold(all(agree), contract)

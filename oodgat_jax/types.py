@@ -5,14 +5,15 @@ D width per head, S runs. A score is higher for a node that looks more OOD.
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jraph
 import numpy as np
-import scipy.sparse
 
 Array = jax.Array
+Features = Any  # np.ndarray or scipy.sparse.csr_array, [N, F]
+AnyArray = jax.Array | np.ndarray  # of the host or of a device
 
 
 class InputError(ValueError):
@@ -27,7 +28,7 @@ class Dataset(NamedTuple):
     """
 
     name: str
-    features: np.ndarray | scipy.sparse.csr_array  # [N, F] float32, already scaled
+    features: Features  # [N, F] float32, already scaled
     senders: np.ndarray  # [E] int32
     receivers: np.ndarray  # [E] int32
     labels: np.ndarray  # [N] int32, -1 where the source gives none
@@ -55,7 +56,7 @@ class Part(NamedTuple):
     not depend on the partition. None: consecutive across parts.
     """
 
-    features: np.ndarray | scipy.sparse.csr_array  # [n, F] float32
+    features: Features  # [n, F] float32
     senders: np.ndarray  # [e] int64, ranks
     receivers: np.ndarray  # [e] int64, ranks
     edges: np.ndarray | None = None  # [e] global indices
@@ -88,11 +89,11 @@ class StreamedGraph(NamedTuple):
 class Split(NamedTuple):
     """Who is labelled, validated on and tested on. Splits stack over seeds."""
 
-    labels: Array | np.ndarray  # [N] int32: 0..C-1, C for OOD, -1 without a label
-    is_ood: Array | np.ndarray  # [N] bool
-    train: Array | np.ndarray  # [N] bool, ID nodes only
-    val: Array | np.ndarray  # [N] bool, ID and OOD nodes
-    test: Array | np.ndarray  # [N] bool, ID and OOD nodes
+    labels: AnyArray  # [N] int32: 0..C-1, C for OOD, -1 without a label
+    is_ood: AnyArray  # [N] bool
+    train: AnyArray  # [N] bool, ID nodes only
+    val: AnyArray  # [N] bool, ID and OOD nodes
+    test: AnyArray  # [N] bool, ID and OOD nodes
 
 
 class Outputs(NamedTuple):
@@ -112,7 +113,7 @@ class Rates(NamedTuple):
     attention: Array | float  # on normalised attention weights
 
 
-Hyper = Mapping[str, Array]  # float hyper-parameters by name, as array leaves
+Hyper = Mapping[str, Any]  # float hyper-parameters by name, as array leaves
 Predict = Callable[[jraph.GraphsTuple], Outputs]
 Regularizer = Callable[[Outputs, Split, Hyper], Array]
 Detector = Callable[[Predict, jraph.GraphsTuple, Split], Array]

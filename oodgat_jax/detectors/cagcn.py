@@ -152,9 +152,9 @@ def _calibrated(
     key: Array | None = None,
 ) -> Array:
     """Logits t f [N, C]; rates and key for dropout, both None for none."""
-    rngs = {"dropout": key} if rates else None
+    rngs = None if key is None else {"dropout": key}
     inputs = (problem.graph, problem.weights, problem.smoothed, rates)
-    raw = Calibrator().apply(params, *inputs, rngs=rngs)
+    raw: Any = Calibrator().apply(params, *inputs, rngs=rngs)
     return problem.base * jnp.logaddexp(jnp.log(1.1), raw)
 
 

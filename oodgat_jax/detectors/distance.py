@@ -118,7 +118,7 @@ def _fit(z: Array, split: Split, num_classes: int, covariance: str) -> _Classes:
     else:
         sample = reductions.add(centred.T @ centred) / jnp.maximum(count, 1)
         size = sample.shape[0]
-        root = _inverse_root(sample, 10 * size * jnp.finfo(sample.dtype).eps)
+        root = _inverse_root(sample, 10 * size * float(jnp.finfo(sample.dtype).eps))
     return _Classes(root, means @ root, sizes > 0)
 
 

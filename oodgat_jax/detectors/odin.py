@@ -85,11 +85,13 @@ def as_dense(features: Array | SparseFeatures) -> Array:
 
 
 def _values(graph: jraph.GraphsTuple) -> Array:
-    nodes = graph.nodes
-    return reductions.values if isinstance(nodes, SparseFeatures) else nodes
+    features = graph.nodes
+    sparse = isinstance(features, SparseFeatures)
+    return jnp.asarray(features.values if sparse else features)
 
 
 def _with_values(graph: jraph.GraphsTuple, values: Array) -> jraph.GraphsTuple:
-    if isinstance(graph.nodes, SparseFeatures):
-        values = graph.nodes._replace(values=values)
+    features = graph.nodes
+    if isinstance(features, SparseFeatures):
+        return graph._replace(nodes=features._replace(values=values))
     return graph._replace(nodes=values)

@@ -9,7 +9,7 @@ import jraph
 from oodgat_jax import graphs, registry
 from oodgat_jax.detectors.basic import energy, msp
 from oodgat_jax.graphs import reductions
-from oodgat_jax.types import Array, Detector, Predict, Split
+from oodgat_jax.types import AnyArray, Array, Detector, Predict, Split
 
 GRASP_SCORES: dict[str, Callable[[], Detector]] = {
     "MSP": lambda: msp,
@@ -113,9 +113,9 @@ def _joined(
     return _rank(-ratio, train) < jnp.floor(top * reductions.total(train))
 
 
-def _rank(values: Array, mask: Array) -> Array:
+def _rank(values: Array, mask: AnyArray) -> Array:
     """Place of each node among those of a mask by rising value, N outside: [N]."""
-    values, inside = reductions.whole(values), reductions.whole(mask)
+    values, inside = reductions.whole(values), reductions.whole(jnp.asarray(mask))
     size = values.shape[0]
     order = jnp.lexsort((values, ~inside))
     ranks = jnp.zeros(size, jnp.int32).at[order].set(jnp.arange(size, dtype=jnp.int32))

@@ -101,8 +101,9 @@ def programs(grid: Sequence[Settings]) -> list[tuple[list[int], Settings, dict]]
     """Rows of the grid that share a program: (rows, fixed, {name: floats [G']})."""
     groups: dict[tuple, list[int]] = {}
     for row, settings in enumerate(grid):
-        kinds = ((k, None if _is_float(v) else v) for k, v in sorted(settings.items()))
-        groups.setdefault(tuple(kinds), []).append(row)
+        pairs = sorted(settings.items())
+        kind = tuple((name, None if _is_float(v) else v) for name, v in pairs)
+        groups.setdefault(kind, []).append(row)
     found = []
     for kinds, rows in groups.items():
         fixed = {name: grid[rows[0]][name] for name, v in kinds if v is not None}

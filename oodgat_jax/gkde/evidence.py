@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import digamma, gammaln
 
-from oodgat_jax.types import Array
+from oodgat_jax.types import AnyArray, Array
 
 MAX_LOGIT = 20.0  # evidence of 5e8: more would leave float32 no digits for a KL
 _TINY = 1e-12
@@ -39,7 +39,7 @@ def log_beta(alpha: Array) -> Array:
     return jnp.sum(gammaln(alpha), -1) - gammaln(jnp.sum(alpha, -1))
 
 
-def squared_error(alpha: Array, labels: Array) -> Array:
+def squared_error(alpha: Array, labels: AnyArray) -> Array:
     """E |y - q|^2 for q ~ Dir(alpha), y the one-hot label: [N, C], [N] -> [N].
 
     sum_k (y_k - p_k)^2 + p_k (1 - p_k) / (S + 1). A label outside 0..C-1 has y = 0.

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import jraph
 
+from oodgat_jax import models
 from oodgat_jax.gkde import evidence
 from oodgat_jax.gkde.network import EvidentialGCN
 from oodgat_jax.training import Params
@@ -24,7 +25,7 @@ def apply_dropped(
 ) -> Outputs:
     """One pass with dropout, as in training."""
     rates = Rates(module.rate, module.rate, 0.0)
-    return module.apply(params, graph, rates, rngs={"dropout": key})
+    return models.apply(module, params, graph, rates, key)
 
 
 def posterior(module: EvidentialGCN, params: Params, passes: int = PASSES) -> Predict:
@@ -94,4 +95,5 @@ def _alpha(predict: Predict, graph: jraph.GraphsTuple) -> Array:
 
 def _passes(predict: Predict, graph: jraph.GraphsTuple) -> tuple[Array, Array]:
     outputs = predict(graph)
-    return outputs.passes or single(outputs).passes
+    p, mean_entropy = outputs.passes or single(outputs).passes
+    return p, mean_entropy

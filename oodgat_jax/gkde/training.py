@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import jraph
 import numpy as np
 
-from oodgat_jax import losses
+from oodgat_jax import losses, models
 from oodgat_jax.gkde import evidence
 from oodgat_jax.gkde.inference import apply_dropped, posterior
 from oodgat_jax.gkde.network import EvidentialGCN
@@ -94,7 +94,7 @@ def _log_softmax(
     """Of all runs' logits, params stacked [S]: [S, N, C]."""
 
     def one(params: Params) -> Array:
-        return jax.nn.log_softmax(module.apply(params, graph).logits)
+        return jax.nn.log_softmax(models.apply(module, params, graph).logits)
 
     return jax.lax.map(one, params)
 
@@ -114,7 +114,7 @@ def teacher_task(module: EvidentialGCN) -> Task:
         return jnp.array(0.0)
 
     def predict(params, aux, graph: jraph.GraphsTuple) -> Outputs:
-        return module.apply(params, graph)
+        return models.apply(module, params, graph)
 
     return Task(init, loss, validate, predict)
 

@@ -6,6 +6,8 @@ pattern where products should go through the CSR kernel, and None where segment
 operations should be used; functions look at it, and at nothing else, to choose.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import jraph
@@ -15,7 +17,7 @@ import scipy.sparse
 from oodgat_jax import registry
 from oodgat_jax.graphs import sparse
 from oodgat_jax.graphs.context import Context
-from oodgat_jax.types import Dataset, InputError
+from oodgat_jax.types import Dataset, Features, InputError
 
 KERNELS = ("auto", "sparse", "segment")
 DENSE_FROM = 0.2  # share of stored features above which a dense product is faster
@@ -27,7 +29,7 @@ def build(dataset: Dataset, kernel: str = "auto") -> jraph.GraphsTuple:
 
 
 def from_edges(
-    features: np.ndarray | scipy.sparse.sparray,
+    features: Features,
     senders: np.ndarray,
     receivers: np.ndarray,
     kernel: str = "auto",
@@ -56,9 +58,7 @@ def uses_sparse(kernel: str) -> bool:
     return kernel == "sparse" or (kernel == "auto" and jax.default_backend() == "cpu")
 
 
-def stored(
-    features: np.ndarray | scipy.sparse.sparray,
-) -> np.ndarray | scipy.sparse.csr_array:
+def stored(features: Features) -> Features:
     """Returns features in float32, dense unless few of them are stored."""
     if not scipy.sparse.issparse(features):
         return np.asarray(features, np.float32)
@@ -69,7 +69,7 @@ def stored(
     return features
 
 
-def _features(features: np.ndarray | scipy.sparse.sparray):
+def _features(features: Features) -> Any:
     features = stored(features)
     return sparse.features(features) if scipy.sparse.issparse(features) else features
 

@@ -18,19 +18,21 @@ import jraph
 
 from oodgat_jax.graphs import reductions
 from oodgat_jax.graphs.sparse import Pattern
-from oodgat_jax.types import Array
+from oodgat_jax.types import AnyArray, Array
 
 
 class Context(NamedTuple):
     """The record in `graph.globals`: B nodes and E edges here, P devices."""
 
     pattern: Pattern | None = None  # [B, B + P M]; None: segment operations
-    send: Array | None = None  # [P, M] int32, own nodes that each device asks for
-    node_ids: Array | None = None  # [B] int32, in the whole graph; padding comes last
-    is_real: Array | None = None  # [B] bool, False for padding
-    edge_ids: Array | None = None  # [E] uint32, in the whole graph
-    num_edges: Array | None = None  # [] uint32, of the whole graph
-    entry_ids: Array | None = None  # [Z] uint32, stored features, if they are sparse
+    send: AnyArray | None = None  # [P, M] int32, own nodes that each device asks for
+    node_ids: AnyArray | None = (
+        None  # [B] int32, in the whole graph; padding comes last
+    )
+    is_real: AnyArray | None = None  # [B] bool, False for padding
+    edge_ids: AnyArray | None = None  # [E] uint32, in the whole graph
+    num_edges: AnyArray | None = None  # [] uint32, of the whole graph
+    entry_ids: AnyArray | None = None  # [Z] uint32, stored features, if they are sparse
 
 
 def context(graph: jraph.GraphsTuple) -> Context:

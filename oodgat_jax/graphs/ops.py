@@ -6,7 +6,7 @@ import jraph
 
 from oodgat_jax.graphs import sparse
 from oodgat_jax.graphs.context import pattern, sources
-from oodgat_jax.types import Array
+from oodgat_jax.types import AnyArray, Array
 
 
 def num_nodes(graph: jraph.GraphsTuple) -> int:
@@ -19,7 +19,7 @@ def is_self_loop(graph: jraph.GraphsTuple) -> Array:
     return graph.senders == graph.receivers
 
 
-def take(x: Array, ids: Array) -> Array:
+def take(x: AnyArray, ids: AnyArray) -> Array:
     """Returns x[ids] along the first axis, without bounds checks: ids are valid."""
     return (
         jnp.asarray(x)
@@ -28,7 +28,7 @@ def take(x: Array, ids: Array) -> Array:
     )
 
 
-def sum_by(ids: Array, values: Array, size: int, is_sorted: bool = True) -> Array:
+def sum_by(ids: AnyArray, values: Array, size: int, is_sorted: bool = True) -> Array:
     """Sums values [M, ...] that share an id -> [size, ...]; ids known to be valid."""
     return jax.ops.segment_sum(
         values, ids, size, indices_are_sorted=is_sorted, mode="promise_in_bounds"

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from oodgat_jax.types import Array
+from oodgat_jax.types import AnyArray, Array
 
 AXIS = "graph"
 
@@ -27,8 +27,8 @@ AXIS = "graph"
 class _Shard(NamedTuple):
     """The nodes of this device."""
 
-    ids: Array  # [B] int32, numbers in the whole graph; those of padding come last
-    real: Array  # [B] bool, False for padding
+    ids: AnyArray  # [B] int32, numbers in the whole graph; those of padding come last
+    real: AnyArray  # [B] bool, False for padding
 
 
 _SHARD: contextvars.ContextVar[_Shard | None] = contextvars.ContextVar(
@@ -37,7 +37,7 @@ _SHARD: contextvars.ContextVar[_Shard | None] = contextvars.ContextVar(
 
 
 @contextlib.contextmanager
-def on_shard(ids: Array, real: Array) -> Iterator[None]:
+def on_shard(ids: AnyArray, real: AnyArray) -> Iterator[None]:
     """Makes reductions traced inside span all shards; this device has one of them.
 
     Args:
@@ -51,7 +51,7 @@ def on_shard(ids: Array, real: Array) -> Iterator[None]:
         _SHARD.reset(token)
 
 
-def without_padding(mask: Array) -> Array:
+def without_padding(mask: AnyArray) -> AnyArray:
     """Returns the mask [N] without padding."""
     shard = _SHARD.get()
     return mask if shard is None else mask & shard.real
@@ -62,7 +62,7 @@ def add(partial: Array) -> Array:
     return partial if _SHARD.get() is None else lax.psum(partial, AXIS)
 
 
-def total(values: Array, where: Array | None = None) -> Array:
+def total(values: AnyArray, where: AnyArray | None = None) -> Array:
     """Sums values [N, ...] over all nodes, or over those of a mask [N] -> [...]."""
     if _SHARD.get() is not None:
         where = without_padding(jnp.array(True) if where is None else where)
@@ -71,18 +71,18 @@ def total(values: Array, where: Array | None = None) -> Array:
     return add(jnp.sum(values, axis=0, where=where))
 
 
-def count(values: Array) -> Array | int:
+def count(values: AnyArray) -> Array | int:
     """Returns N, the number of nodes that values [N, ...] belong to."""
     shard = _SHARD.get()
     return values.shape[0] if shard is None else add(jnp.sum(shard.real))
 
 
-def mean(values: Array) -> Array:
+def mean(values: AnyArray) -> Array:
     """Averages values [N, ...] over all nodes -> [...]."""
     return total(values) / count(values)
 
 
-def anywhere(flags: Array) -> Array:
+def anywhere(flags: AnyArray) -> Array:
     """Returns whether any of the flags [N] holds; those of padding must not."""
     return add(jnp.sum(flags)) > 0 if _SHARD.get() is not None else jnp.any(flags)
 

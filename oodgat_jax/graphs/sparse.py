@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 from jax.experimental import sparse
 
-from oodgat_jax.types import Array
+from oodgat_jax.types import AnyArray, Array
 
 
 class Pattern(NamedTuple):
@@ -23,12 +23,14 @@ class Pattern(NamedTuple):
     of its indices: its columns in row order are its rows in column order.
     """
 
-    rows: Array  # [Z] int32
-    columns: Array  # [Z] int32
-    row_ptr: Array  # [R + 1] int32
-    column_ptr: Array  # [K + 1] int32
-    by_column: Array  # [Z] int32
-    second: tuple[Array, Array] | None  # rows, columns in column order, if they differ
+    rows: AnyArray  # [Z] int32
+    columns: AnyArray  # [Z] int32
+    row_ptr: AnyArray  # [R + 1] int32
+    column_ptr: AnyArray  # [K + 1] int32
+    by_column: AnyArray  # [Z] int32
+    second: (
+        tuple[AnyArray, AnyArray] | None
+    )  # rows, columns in column order, if they differ
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -36,12 +38,12 @@ class Pattern(NamedTuple):
         return self.row_ptr.shape[0] - 1, self.column_ptr.shape[0] - 1
 
     @property
-    def rows_by_column(self) -> Array:
+    def rows_by_column(self) -> AnyArray:
         """Rows of the entries in column order: [Z]."""
         return self.columns if self.second is None else self.second[0]
 
     @property
-    def columns_by_column(self) -> Array:
+    def columns_by_column(self) -> AnyArray:
         """Columns of the entries in column order: [Z]."""
         return self.rows if self.second is None else self.second[1]
 
@@ -49,7 +51,7 @@ class Pattern(NamedTuple):
 class SparseFeatures(NamedTuple):
     """A feature matrix [N, F] that keeps its stored entries only."""
 
-    values: Array  # [Z]
+    values: AnyArray  # [Z]
     pattern: Pattern
 
     @property
@@ -88,12 +90,12 @@ def _pointers(ids: np.ndarray, size: int) -> np.ndarray:
 
 
 @jax.custom_vjp
-def matmul(values: Array, pattern: Pattern, x: Array) -> Array:
+def matmul(values: AnyArray, pattern: Pattern, x: Array) -> Array:
     """Product of the sparse matrix [R, K] with a dense x [K, D] -> [R, D]."""
     return csr_product(values, pattern.columns, pattern.row_ptr, x)
 
 
-def matmul_transposed(values: Array, pattern: Pattern, x: Array) -> Array:
+def matmul_transposed(values: AnyArray, pattern: Pattern, x: Array) -> Array:
     """Product of the transposed matrix [K, R] with a dense x [R, D] -> [K, D]."""
     return csr_product(
         values[pattern.by_column], pattern.rows_by_column, pattern.column_ptr, x
@@ -116,10 +118,13 @@ matmul.defvjp(_matmul_forward, _matmul_backward)
 
 
 @jax.custom_batching.sequential_vmap
-def csr_product(values: Array, columns: Array, row_ptr: Array, x: Array) -> Array:
+def csr_product(
+    values: AnyArray, columns: AnyArray, row_ptr: AnyArray, x: Array
+) -> Array:
     """Product of a matrix in CSR form [R, K] with a dense x [K, D] -> [R, D]."""
     # The kernel is fast when the number of columns of x is a multiple of eight only.
     size, width = x.shape
     x = jnp.pad(x, ((0, 0), (0, -width % 8)))
-    matrix = sparse.BCSR((values, columns, row_ptr), shape=(row_ptr.shape[0] - 1, size))
+    parts = (jnp.asarray(values), jnp.asarray(columns), jnp.asarray(row_ptr))
+    matrix = sparse.BCSR(parts, shape=(row_ptr.shape[0] - 1, size))
     return (matrix @ x)[:, :width]

@@ -11,7 +11,7 @@ import jraph
 import numpy as np
 import optax
 
-from oodgat_jax import graphs, losses, metrics
+from oodgat_jax import graphs, losses, metrics, models
 from oodgat_jax.detectors import DETECTORS, NEEDS
 from oodgat_jax.losses import REGULARIZERS, Term, WeightSchedule, paper_decay
 from oodgat_jax.models import BACKBONES
@@ -39,8 +39,8 @@ class Method(NamedTuple):
     hyper: Mapping[str, float | int] = MappingProxyType(
         {}
     )  # further, or other defaults
-    prepare: Callable[[nn.Module, jraph.GraphsTuple, Run], Any] | None = None  # extras
-    customize: Callable[[Task, nn.Module], Task] | None = None
+    prepare: Callable[[Any, jraph.GraphsTuple, Run], Any] | None = None  # extras
+    customize: Callable[[Task, Any], Task] | None = None
     early_stop: bool = True
 
 
@@ -141,11 +141,11 @@ def _assemble(module, terms, detector, optimizer, schedule, customize) -> Task:
         return module.init({"params": run.key}, graph)
 
     def loss(params, aux, graph, run: Run, step: Array, key: Array) -> Array:
-        outputs = module.apply(params, graph, rates(run.hyper), rngs={"dropout": key})
+        outputs = models.apply(module, params, graph, rates(run.hyper), key)
         return objective(outputs, run.split, run.hyper, step)
 
     def predict(params: Params, aux: Aux, graph: jraph.GraphsTuple) -> Outputs:
-        return module.apply(params, graph)
+        return models.apply(module, params, graph)
 
     task = Task(init, loss, validation(predict, detector), predict, optimizer)
     if customize is None:

@@ -162,8 +162,8 @@ def module(method: Method, recipe: Recipe, num_classes: int) -> nn.Module:
 def schedule(method: Method, recipe: Recipe) -> Schedule:
     """Returns when to validate and to stop."""
     names = [name for name in Schedule._fields if name in recipe]
-    chosen = {name: recipe[name] for name in names}
-    return Schedule(**chosen, early_stop=method.early_stop)
+    chosen = {name: int(recipe[name]) for name in names}
+    return Schedule()._replace(**chosen, early_stop=method.early_stop)
 
 
 def _replace(chosen: Recipe, values: Recipe) -> None:

@@ -10,6 +10,7 @@ from oodgat_jax.models.backbones import (
     SAGE,
     Backbone,
     GATv2,
+    apply,
     register_backbone,
 )
 from oodgat_jax.models.layers import (
@@ -43,6 +44,7 @@ __all__ = [
     "Linear",
     "OODGATLayer",
     "SAGELayer",
+    "apply",
     "attention_stack",
     "drop_features",
     "drop_hidden",

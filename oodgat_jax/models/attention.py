@@ -33,7 +33,7 @@ import jraph
 from oodgat_jax import graphs
 from oodgat_jax.graphs import sparse, sum_by, take
 from oodgat_jax.models.dropout import keep
-from oodgat_jax.types import Array
+from oodgat_jax.types import AnyArray, Array
 
 
 class EdgeLogit(NamedTuple):
@@ -78,8 +78,8 @@ class EdgeDropout(NamedTuple):
 
     key: Array
     rate: Array | float
-    numbers: Array | None = None  # [E] in the whole graph, if the edges are a part
-    size: Array | None = None  # edges of the whole graph, if they are a part
+    numbers: AnyArray | None = None  # [E] in the whole graph, if the edges are a part
+    size: AnyArray | None = None  # edges of the whole graph, if they are a part
 
     def factors(self, edges: Array, heads: int) -> Array:
         """keep_ij of all heads for the edges at these places, [E] -> [H, E]."""

@@ -23,7 +23,7 @@ from oodgat_jax.models.layers import (
     drop_hidden,
 )
 from oodgat_jax.registry import Registry
-from oodgat_jax.types import InputError, Outputs, Rates
+from oodgat_jax.types import Array, InputError, Outputs, Rates
 
 RATES = ("input_dropout", "dropout", "attention_dropout")
 
@@ -110,6 +110,19 @@ class MLP(nn.Module):
         hidden = nn.relu(Linear(self.hidden)(x))
         x = drop_hidden(self, graph, hidden, rates)
         return Outputs(Linear(self.num_classes)(x), hidden, ())
+
+
+def apply(
+    module: nn.Module,
+    params: Any,
+    graph: jraph.GraphsTuple,
+    rates: Rates | None = None,
+    key: Array | None = None,
+) -> Outputs:
+    """Applies a backbone; with rates and a key as in training, else without dropout."""
+    rngs = None if key is None else {"dropout": key}
+    outputs: Any = module.apply(params, graph, rates, rngs=rngs)
+    return outputs
 
 
 class Backbone(NamedTuple):

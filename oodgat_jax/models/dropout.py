@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from oodgat_jax.types import Array
+from oodgat_jax.types import AnyArray, Array
 
 _LEVELS = 1 << 24  # float32 holds every whole number up to this one exactly
 
 
-def bits(key: Array, positions: Array) -> Array:
+def bits(key: Array, positions: AnyArray) -> Array:
     """Hashes uint32 positions [...] with a key into uint32 bits [...].
 
     The multiply-xorshift mixer `lowbias32` (constants found by C. Wellons' search for
@@ -31,7 +31,7 @@ def _mix(x: Array) -> Array:
     return x ^ (x >> 15)
 
 
-def keep(key: Array, positions: Array, rate: Array | float) -> Array:
+def keep(key: Array, positions: AnyArray, rate: Array | float) -> Array:
     """Factors 1 / (1 - rate) with probability 1 - rate, else 0; rate may be traced."""
     levels = jnp.asarray((1.0 - rate) * _LEVELS, jnp.uint32)
     kept = (bits(key, positions) >> 8) < levels
@@ -39,7 +39,7 @@ def keep(key: Array, positions: Array, rate: Array | float) -> Array:
 
 
 def dropout(
-    key: Array, x: Array, rate: Array | float, rows: Array | None = None
+    key: Array, x: AnyArray, rate: Array | float, rows: AnyArray | None = None
 ) -> Array:
     """Zeroes entries of x with probability rate and rescales the others.
 
@@ -53,6 +53,6 @@ def dropout(
     positions = jax.lax.iota(jnp.uint32, x.size).reshape(x.shape)
     if rows is not None:
         width = x.size // x.shape[0]
-        rows = rows.astype(jnp.uint32).reshape(-1, *[1] * (x.ndim - 1))
-        positions = rows * np.uint32(width) + positions[0]
-    return x * keep(key, positions, rate)
+        first = jnp.asarray(rows, jnp.uint32).reshape(-1, *[1] * (x.ndim - 1))
+        positions = first * np.uint32(width) + positions[0]
+    return jnp.asarray(x) * keep(key, positions, rate)

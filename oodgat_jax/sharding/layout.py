@@ -14,10 +14,10 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse import csgraph
 
-from oodgat_jax.types import InputError, Split
+from oodgat_jax.types import AnyArray, InputError, Split
 
 # What the padding of a split's arrays holds: nodes of no kind.
-_NOBODY = Split(labels=-1, is_ood=False, train=False, val=False, test=False)
+_NOBODY = (-1, False, False, False, False)
 
 
 class Layout(NamedTuple):
@@ -61,7 +61,7 @@ class Layout(NamedTuple):
             [nodes, self.num_nodes + np.arange(*padding[shard : shard + 2])]
         ).astype(np.int32)
 
-    def to_shards(self, values: np.ndarray, fill: float = 0) -> np.ndarray:
+    def to_shards(self, values: AnyArray, fill: float = 0) -> np.ndarray:
         """Arranges values [..., N] by place, padding filled: [..., P B]."""
         values = np.asarray(values)
         shape = (*values.shape[:-1], self.num_shards * self.size)
@@ -74,7 +74,7 @@ class Layout(NamedTuple):
         leaves = zip(split, _NOBODY, strict=True)
         return Split(*(self.to_shards(values, fill) for values, fill in leaves))
 
-    def from_shards(self, values: np.ndarray) -> np.ndarray:
+    def from_shards(self, values: AnyArray) -> np.ndarray:
         """Returns values [..., P B] by place as values [..., N] by node."""
         return np.asarray(values)[..., self.places()]
 

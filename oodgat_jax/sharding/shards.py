@@ -184,9 +184,16 @@ def shapes(
 
     pattern = None
     if use_sparse:
-        each = [of(edges)] * 2
-        pointers = (of(rows + 1), of(columns + 1))
-        pattern = sparse.Pattern(*each, *pointers, of(edges), tuple(each))
+        ends, pointers = [of(edges)] * 2, [of(rows + 1), of(columns + 1)]
+        pattern = sparse.Pattern._make([*ends, *pointers, of(edges), tuple(ends)])
+    context: dict[str, Any] = {
+        "pattern": pattern,
+        "send": of(layout.num_shards, fit.halo),
+        "node_ids": of(rows),
+        "is_real": of(rows, kind=np.bool_),
+        "edge_ids": of(edges, kind=np.uint32),
+        "num_edges": of(kind=np.uint32),
+    }
     return jraph.GraphsTuple(
         nodes=of(rows, num_features, kind=np.float32),
         edges=None,
@@ -194,14 +201,7 @@ def shapes(
         receivers=of(edges),
         n_node=of(1),
         n_edge=of(1),
-        globals=graphs.Context(
-            pattern=pattern,
-            send=of(layout.num_shards, fit.halo),
-            node_ids=of(rows),
-            is_real=of(rows, kind=np.bool_),
-            edge_ids=of(edges, kind=np.uint32),
-            num_edges=of(kind=np.uint32),
-        ),
+        globals=graphs.Context(**context),
     )
 
 

@@ -74,7 +74,7 @@ class Checkpoints:
         structure = jax.tree.structure(like)
         columns = [np.asarray(table["leaves"][name]) for name in wanted["leaves"]]
         return {
-            int(run): structure.unflatten([column[run] for column in columns])
+            int(run): jax.tree.unflatten(structure, [column[run] for column in columns])
             for run in np.flatnonzero(table["started"])
         }
 

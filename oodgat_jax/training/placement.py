@@ -32,10 +32,15 @@ def stack_shards(mesh: Mesh, shards: Mapping[int, Any]) -> Any:
         by_shard = dict(zip(shards, leaves, strict=True))
         shape = (count, *leaves[0].shape)
         return jax.make_array_from_callback(
-            shape, sharding, lambda index: by_shard[index[0].start or 0][None]
+            shape, sharding, lambda index: by_shard[_first(index)][None]
         )
 
     return jax.tree.map(place, *shards.values())
+
+
+def _first(index: Any) -> int:
+    """Returns the shard that a slice of the leading axis means."""
+    return index[0].start or 0
 
 
 def put(tree: Any, mesh: Mesh, spec: P | None = None) -> Any:
@@ -61,7 +66,7 @@ def fetch(tree: Any) -> Any:
         return jax.device_get(tree)
     meshes = [leaf.sharding.mesh for leaf in leaves]
     copied = _copy(meshes[0], len(leaves))(leaves)
-    return structure.unflatten(jax.device_get(copied))
+    return jax.tree.unflatten(structure, jax.device_get(copied))
 
 
 @functools.lru_cache(maxsize=64)

@@ -94,11 +94,11 @@ def train(
         seen = placement.fetch((states.done, states.step, states.best_score))
         seconds = placement.from_first(time.perf_counter() - began)
         checks = _pace(checks, seconds, schedule)
-        due = checkpoints is not None and checkpoints.is_due()
+        due = checkpoints if checkpoints and checkpoints.is_due() else None
         going = _rows(states, queue) if due or seen[0].any() else {}
         results |= {run: going[run] for run in queue.finish(seen[0])}
         if due and queue.busy():
-            checkpoints.save(begun | going | results, total)
+            due.save(begun | going | results, total)
         if progress:
             progress(_progress(queue, results, seen))
         queue.refill()
@@ -193,7 +193,7 @@ def program_on(
         mesh,
         size,
         is_sharded,
-        run_specs=Run(key=each, split=by_node, hyper=each, extra=by_node),
+        run_specs=Run._make((each, by_node, each, by_node)),
         start=lambda graph, run: start(task, schedule, graph, run),
         restart=restart,
         step=lambda graph, run, state: train_step(task, graph, run, state)[0],
