@@ -12,7 +12,7 @@ from oodgat_jax.types import InputError
 
 @contextlib.contextmanager
 def file(path: pathlib.Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes its place at `path` at the end of the block.
+    """Opens a file that takes its place at `path` at the end of the block.
 
     Raises:
       InputError: it cannot be written; whatever was at `path` is still there.

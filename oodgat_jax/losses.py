@@ -185,9 +185,9 @@ def _successive(layers: list[Array]) -> Array:
 
 def standardize(x: Array) -> Array:
     """Computes z-scores with the sample standard deviation (n - 1): [N] -> [N]."""
-    centred = x - reductions.mean(x)
-    variance = reductions.total(centred**2) / jnp.maximum(reductions.count(x) - 1, 1)
-    return centred * jax.lax.rsqrt(jnp.maximum(variance, _TINY))
+    centered = x - reductions.mean(x)
+    variance = reductions.total(centered**2) / jnp.maximum(reductions.count(x) - 1, 1)
+    return centered * jax.lax.rsqrt(jnp.maximum(variance, _TINY))
 
 
 def _stack_heads(outputs: Outputs) -> Array:

@@ -40,17 +40,17 @@ class Roc(NamedTuple):
 
     @property
     def num_ood(self) -> Array:
-        """P, the OOD nodes in the mask."""
+        """Returns P, the OOD nodes in the mask."""
         return self.tp[-1]
 
     @property
     def num_id(self) -> Array:
-        """The ID nodes in the mask."""
+        """Returns the ID nodes in the mask."""
         return self.fp[-1]
 
 
 def _sum(values: Array) -> Array:
-    """Sum of [N] by halves: the error grows with log N, not with N."""
+    """Sums [N] by halves: the error grows with log N, not with N."""
     while values.shape[0] > 1:
         half = values.shape[0] // 2
         odd = values[2 * half :]
@@ -59,12 +59,12 @@ def _sum(values: Array) -> Array:
 
 
 def _ratio(part: Array, whole: Array) -> Array:
-    """part / whole of counts, 0 where whole is 0."""
+    """Computes part / whole of counts, 0 where whole is 0."""
     return part / jnp.maximum(whole, 1).astype(jnp.float32)
 
 
 def _nan_if_unordered(value: Array, scores: AnyArray, mask: AnyArray) -> Array:
-    """value, or NaN if a score inside the mask is NaN."""
+    """Computes value, or NaN if a score inside the mask is NaN."""
     return jnp.where(reductions.anywhere(jnp.isnan(scores) & mask), jnp.nan, value)
 
 
@@ -80,7 +80,7 @@ def _rank(scores: Array, mask: AnyArray) -> Ranking:
 
 
 def _roc(scores: AnyArray, is_ood: AnyArray, mask: AnyArray) -> Roc:
-    """ROC counts at every rank."""
+    """Counts ROC points at every rank."""
     scores, is_ood, mask = (
         reductions.whole(jnp.asarray(x)) for x in (scores, is_ood, mask)
     )
@@ -92,13 +92,13 @@ def _roc(scores: AnyArray, is_ood: AnyArray, mask: AnyArray) -> Roc:
 
 
 def _at_previous_point(counts: Array, points: Array) -> Array:
-    """Rising counts [N] -> their value at the last ROC point before each rank."""
+    """Returns rising counts [N] as of the last ROC point before each rank."""
     reached = lax.cummax(jnp.where(points, counts, 0))
     return jnp.concatenate([jnp.zeros(1, counts.dtype), reached[:-1]])
 
 
 def accuracy(logits: Array, split: Split, mask: AnyArray) -> Array:
-    """Share of the ID nodes in the mask whose largest logit is their class.
+    """Computes the share of ID nodes in the mask whose largest logit is their class.
 
     Args:
       logits: [N, C]. A row with a NaN counts as wrong.
@@ -115,7 +115,7 @@ def accuracy(logits: Array, split: Split, mask: AnyArray) -> Array:
 
 
 def auroc(scores: AnyArray, is_ood: AnyArray, mask: AnyArray) -> Array:
-    """Area under the ROC curve, exact with ties.
+    """Computes the area under the ROC curve, exact with ties.
 
     P(s_ood > s_id) + P(s_ood = s_id) / 2 over pairs in the mask, computed as the
     trapezoids between ROC points in O(N log N).
@@ -137,7 +137,7 @@ def auroc(scores: AnyArray, is_ood: AnyArray, mask: AnyArray) -> Array:
 
 
 def aupr(scores: AnyArray, is_ood: AnyArray, mask: AnyArray) -> Array:
-    """Average precision, OOD positive: sum over points of (R_k - R_{k-1}) P_k.
+    """Computes average precision, OOD positive: sum_k (R_k - R_{k-1}) P_k.
 
     R and P are recall and precision at each distinct score, as in scikit-learn's
     `average_precision_score`. Arguments as in `auroc`; 0 without an OOD node.
@@ -151,7 +151,7 @@ def aupr(scores: AnyArray, is_ood: AnyArray, mask: AnyArray) -> Array:
 def fpr_at_tpr(
     scores: AnyArray, is_ood: AnyArray, mask: AnyArray, percent: int = 95
 ) -> Array:
-    """FPR at the first ROC point with TPR >= percent / 100; 1 if it is not defined.
+    """Returns the FPR at the first ROC point with TPR >= percent / 100; else 1.
 
     ROC points lie at distinct scores. Arguments as in `auroc`. The comparison is
     between integers, so that TPR = 0.95 exactly is reached and not missed by rounding.
@@ -166,7 +166,7 @@ def fpr_at_tpr(
 def fpr_near_tpr(
     scores: AnyArray, is_ood: AnyArray, mask: AnyArray, percent: int = 95
 ) -> Array:
-    """The authors' FPR: the mean over ROC points with |TPR - percent/100| < 0.005.
+    """Computes the authors' FPR: mean over ROC points with |TPR - percent| < 0.5 %.
 
     All distinct scores are ROC points (scikit-learn's `drop_intermediate=False`).
     Without such a point it is 0, which flatters: it is here to compare with the paper,
@@ -180,24 +180,24 @@ def fpr_near_tpr(
 
 
 def fpr95(scores: AnyArray, is_ood: AnyArray, mask: AnyArray) -> Array:
-    """`fpr_at_tpr` at 95 %."""
+    """Computes `fpr_at_tpr` at 95 %."""
     return fpr_at_tpr(scores, is_ood, mask, percent=95)
 
 
 def fpr95_paper(scores: AnyArray, is_ood: AnyArray, mask: AnyArray) -> Array:
-    """`fpr_near_tpr` at 95 %."""
+    """Computes `fpr_near_tpr` at 95 %."""
     return fpr_near_tpr(scores, is_ood, mask, percent=95)
 
 
 def _f1(hits: Array, called: Array, members: Array) -> Array:
-    """F1 of one class from counts: 2 hits / (called + members)."""
+    """Computes F1 of one class from counts: 2 hits / (called + members)."""
     return _ratio(2 * hits, called + members)
 
 
 def _weighted_f1_curve(
     ranking: Ranking, predicted: Array, labels: AnyArray, num_classes: int
 ) -> Array:
-    """Weighted F1 when the k top-ranked nodes are called OOD, k = 0..N: [N + 1].
+    """Computes weighted F1 when the k top-ranked nodes are called OOD: [N + 1].
 
     The first k nodes leave their predicted class c for class C, so the counts of
     every class at every k are totals minus running sums. One class at a time: O(N C)
@@ -229,7 +229,7 @@ def weighted_f1(
     num_classes: int,
     threshold: Array | float,
 ) -> Array:
-    """Weighted F1 of joint classification over C + 1 classes, OOD being class C.
+    """Computes weighted F1 of joint classification over C + 1 classes, OOD being C.
 
     A node is called OOD if score > threshold, else its predicted class. The F1 of
     each class is weighted by its share of the nodes, as scikit-learn's
@@ -262,7 +262,7 @@ def weighted_f1(
 def best_threshold(
     scores: Array, predicted: Array, labels: AnyArray, mask: AnyArray, num_classes: int
 ) -> Array:
-    """The threshold with the best `weighted_f1` in the mask, over all there are.
+    """Returns the threshold with the best `weighted_f1` in the mask, over all.
 
     Only the distinct scores in the mask (OOD means score > threshold) and -inf, below
     them all, can differ; all are tried. Among equally good ones the highest is taken,
@@ -284,7 +284,7 @@ def best_threshold(
 
 
 def evaluate(scores: Array, logits: Array, split: Split) -> dict[str, Array]:
-    """All metrics of one run on its test nodes; `vmap` it over runs.
+    """Computes all metrics of one run on its test nodes; `vmap` it over runs.
 
     `weighted_f1` takes the threshold that is best on the test nodes, as the paper
     does, and so looks at their labels; `weighted_f1_val` takes the one that is best on
@@ -319,7 +319,7 @@ def evaluate(scores: Array, logits: Array, split: Split) -> dict[str, Array]:
 
 
 def validation_score(scores: Array, logits: Array, split: Split) -> Array:
-    """What picks the best step: ID accuracy + AUROC on the validation nodes.
+    """Returns what picks the best step: ID accuracy + AUROC on validation nodes.
 
     In [0, 2], higher is better. Arguments as in `evaluate`.
     """

@@ -5,7 +5,7 @@ A record says what was run, with what, and what came out, one value per run:
   dataset, method, detector   names
   metrics                     {metric: [value per run]}, fractions in [0, 1]
   split_seeds, model_seeds    [seed per run]
-  steps_run                   [optimisation steps per run]
+  steps_run                   [optimization steps per run]
   hyperparameters             {name: value}
   split_digest                of the splits, so that two records can be compared
   versions                    see `versions`

@@ -26,7 +26,7 @@ CITATION_TEST_NODES = 1000
 def draw(
     dataset: Dataset, seed: int, *, train_per_class: int = 20, val_per_class: int = 10
 ) -> Split:
-    """The paper's split for a seed.
+    """Draws the paper's split for a seed.
 
     Per ID class `train_per_class` train and `val_per_class` validation nodes, as many
     OOD validation nodes as ID ones, and `test_size` ID and as many OOD test nodes.
@@ -83,7 +83,7 @@ def draw_citation(dataset: Dataset, id_classes: Sequence[int] | None = None) -> 
 def evaluation_draws(
     nodes: np.ndarray, seed: int, *, draws: int = 10, size: int = CITATION_TEST_NODES
 ) -> np.ndarray:
-    """Random subsets of a mask [N], each without replacement: bool [draws, N]."""
+    """Draws random subsets of a mask [N], without replacement: bool [draws, N]."""
     pool = np.flatnonzero(nodes)
     _enough("The data set", "nodes to evaluate on", pool.size, size)
     random = _random_state(seed)
@@ -94,7 +94,7 @@ def evaluation_draws(
 
 
 def stack(splits: Sequence[Split]) -> Split:
-    """Splits of one data set as a single Split with a leading axis [S]."""
+    """Stacks splits of one data set on a leading axis [S]."""
     if not splits:
         raise InputError("No splits were given to stack; draw at least one.")
     if len({np.shape(split.labels) for split in splits}) > 1:
@@ -103,7 +103,7 @@ def stack(splits: Sequence[Split]) -> Split:
 
 
 def digest(split: Split) -> str:
-    """SHA-256 of a split's arrays, the same on every machine."""
+    """Hashes a split's arrays with SHA-256, the same on every machine."""
     total = hashlib.sha256()
     for name, leaf in split._asdict().items():
         leaf = np.ascontiguousarray(leaf)
@@ -131,7 +131,7 @@ def _enough(name: str, what: str, found: int, needed: int) -> None:
 
 
 def _check_sizes(dataset: Dataset, train_per_class: int, val_per_class: int) -> None:
-    """Refuse a protocol that the data set has too few nodes for."""
+    """Refuses a protocol that the data set has too few nodes for."""
     per_class = train_per_class + val_per_class
     if train_per_class < 1 or val_per_class < 0 or dataset.test_size < 1:
         raise InputError(
@@ -141,22 +141,22 @@ def _check_sizes(dataset: Dataset, train_per_class: int, val_per_class: int) -> 
     for label in dataset.id_classes:
         found = int((dataset.labels == label).sum())
         _enough(dataset.name, f"nodes of class {label}", found, per_class)
-    labelled = per_class * dataset.num_classes
+    labeled = per_class * dataset.num_classes
     num_id = int(np.isin(dataset.labels, dataset.id_classes).sum())
     num_ood = _other_class_nodes(dataset.labels, dataset.id_classes).size
     for side, found in (("ID", num_id), ("OOD", num_ood)):
-        _enough(dataset.name, f"{side} nodes", found, labelled + dataset.test_size)
+        _enough(dataset.name, f"{side} nodes", found, labeled + dataset.test_size)
 
 
 def _other_class_nodes(labels: np.ndarray, id_classes: Sequence[int]) -> np.ndarray:
-    """Ids of the OOD nodes; a node without a label is neither ID nor OOD."""
+    """Returns ids of the OOD nodes; a node without a label is neither ID nor OOD."""
     return np.flatnonzero((labels >= 0) & ~np.isin(labels, id_classes))
 
 
 def _draw_per_class(
     dataset: Dataset, random: np.random.RandomState, num_train: int, num_val: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Train and validation nodes, one draw per ID class in ascending order."""
+    """Draws train and validation nodes, per ID class in ascending order."""
     train, val = [], []
     for label in sorted(dataset.id_classes):
         nodes = np.flatnonzero(dataset.labels == label)
@@ -173,13 +173,13 @@ def _split(
     val: np.ndarray,
     test: np.ndarray,
 ) -> Split:
-    """The record for drawn node ids: labels 0..C-1 in ascending order, C for OOD."""
+    """Builds the split of drawn node ids: labels 0..C-1 by class, C for OOD."""
     classes = sorted(id_classes)
     is_ood = (labels >= 0) & ~np.isin(labels, classes)
-    relabelled = np.where(is_ood, len(classes), -1).astype(np.int32)
+    relabeled = np.where(is_ood, len(classes), -1).astype(np.int32)
     for new, old in enumerate(classes):
-        relabelled[labels == old] = new
+        relabeled[labels == old] = new
     masks = [np.zeros(labels.size, dtype=bool) for _ in range(3)]
     for mask, nodes in zip(masks, (train, val, test), strict=True):
         mask[nodes] = True
-    return Split(relabelled, is_ood, *masks)
+    return Split(relabeled, is_ood, *masks)

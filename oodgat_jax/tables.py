@@ -66,7 +66,7 @@ class Table(NamedTuple):
 
 
 def summary(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and standard deviation of the runs.
+    """Computes mean and standard deviation of the runs.
 
     The deviation is the population's, sqrt(mean((x - mean)^2)), numpy's default: it
     describes the runs that were made and is 0, not undefined, for a single one.
@@ -89,7 +89,7 @@ def result(values: Sequence[float], paper: float | None = None) -> Cell:
 
 
 def _cells(table: Table) -> list[list[Cell]]:
-    """The rows as cells, after checking the shape of the table."""
+    """Returns the rows as cells, after checking the shape of the table."""
     best = table.best or [""] * len(table.header)
     if {len(table.header)} != {len(best), *map(len, table.rows)}:
         raise InputError(f"Every row needs {len(table.header)} cells, as the header.")
@@ -99,7 +99,7 @@ def _cells(table: Table) -> list[list[Cell]]:
 
 
 def _best_rows(values: Sequence[float | None], direction: str) -> set[int]:
-    """Rows that hold the best of a column; none if there is nothing to compare."""
+    """Returns rows that hold the best of a column; none if there is no other."""
     shown = {
         row: round(value, 1)
         for row, value in enumerate(values)
@@ -114,7 +114,7 @@ def _best_rows(values: Sequence[float | None], direction: str) -> set[int]:
 def _body(
     table: Table, escape: Callable[[str], str], mark: Callable[[str], str]
 ) -> list[list[str]]:
-    """Texts of the rows, escaped, with the best of each column marked."""
+    """Returns texts of the rows, escaped, with the best of each column marked."""
     rows = _cells(table)
     texts = [[escape(cell.text) for cell in row] for row in rows]
     for column, direction in enumerate(table.best):
@@ -125,7 +125,7 @@ def _body(
 
 
 def _pad(table: Table, rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Columns of equal width: the first and those of text to the left."""
+    """Pads columns to equal width: the first and those of text to the left."""
     left = _left(table)
     columns = []
     for column, is_left in zip(zip(*rows, strict=True), left, strict=True):
@@ -135,12 +135,12 @@ def _pad(table: Table, rows: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def _left(table: Table) -> list[bool]:
-    """Per column whether it stands to the left: the first, and those of text."""
+    """Returns per column whether it stands to the left."""
     return [number == 0 or bool(c) for number, c in enumerate(_classes(table))]
 
 
 def _classes(table: Table) -> list[str]:
-    """Per column what it holds: `text`, `text long`, or numbers, which are no class."""
+    """Returns per column what it holds: `text`, `text long`, or "" for numbers."""
     columns = zip(table.header, *_cells(table), strict=True)
     return [_class([cell.text for cell in cells]) for _, *cells in columns]
 
@@ -152,14 +152,14 @@ def _class(texts: Sequence[str]) -> str:
 
 
 def as_text(table: Table) -> str:
-    """Aligned columns for a terminal; `*` marks the best."""
+    """Renders aligned columns for a terminal; `*` marks the best."""
     rows = _pad(table, [table.header, *_body(table, str, "*{}".format)])
     lines = ["  ".join(row).rstrip() for row in rows]
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]]) + "\n"
 
 
 def as_markdown(table: Table) -> str:
-    """A Markdown table; bold marks the best."""
+    """Renders a Markdown table; bold marks the best."""
 
     def escape(text: str) -> str:
         return text.replace("|", r"\|")
@@ -174,7 +174,7 @@ def as_markdown(table: Table) -> str:
 
 
 def as_latex(table: Table) -> str:
-    """A `tabular` with the rules of booktabs; bold marks the best."""
+    """Renders a `tabular` with the rules of booktabs; bold marks the best."""
 
     def escape(text: str) -> str:
         return "".join(_LATEX.get(character, character) for character in text)
@@ -197,7 +197,7 @@ def as_latex(table: Table) -> str:
 
 
 def as_html(table: Table) -> str:
-    """A <table>; <strong> marks the best.
+    """Renders a <table>; <strong> marks the best.
 
     Rows that share their first cell, such as those of one data set, are a <tbody>.
     Columns without numbers are of class `text`, and `long` if a line may not hold them.
@@ -217,7 +217,7 @@ def as_html(table: Table) -> str:
 
 
 def _html_row(row: Sequence[str], names: Sequence[str], scope: str) -> str:
-    """A row whose first cell, or in the header every cell, is a heading."""
+    """Renders a row whose first cell, or in the header every cell, is a heading."""
     cells = []
     for column, (name, text) in enumerate(zip(names, row, strict=True)):
         heading = scope == "col" or column == 0
@@ -227,7 +227,7 @@ def _html_row(row: Sequence[str], names: Sequence[str], scope: str) -> str:
 
 
 def _set_beside(table: Table, body: list[list[str]]) -> list[list[str]]:
-    """The texts with their ends marked, in columns where a cell has such an end."""
+    """Marks the ends of texts, in columns where a cell has such an end."""
     rows = _cells(table)
     for column in range(len(table.header)):
         ends = [html.escape(row[column].beside) for row in rows]
@@ -243,14 +243,14 @@ def _html_end(text: str, end: str) -> str:
 
 
 def with_note(table: Table, note: str) -> str:
-    """Markdown: the table, and the note below it."""
+    """Renders Markdown: the table, and the note below it."""
     return f"{as_markdown(table)}\n{note}\n"
 
 
 def write(
     folder: pathlib.Path, name: str, table: Table, note: str
 ) -> list[pathlib.Path]:
-    """NAME.md with a note below the table, and NAME.tex."""
+    """Writes NAME.md with a note below the table, and NAME.tex."""
     paths = [folder / f"{name}.md", folder / f"{name}.tex"]
     texts = [with_note(table, note), as_latex(table)]
     for path, text in zip(paths, texts, strict=True):

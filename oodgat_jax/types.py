@@ -38,12 +38,12 @@ class Dataset(NamedTuple):
 
     @property
     def num_nodes(self) -> int:
-        """N."""
+        """Returns N."""
         return self.features.shape[0]
 
     @property
     def num_classes(self) -> int:
-        """C, the number of known classes."""
+        """Returns C, the number of known classes."""
         return len(self.id_classes)
 
 
@@ -82,12 +82,12 @@ class StreamedGraph(NamedTuple):
 
     @property
     def num_classes(self) -> int:
-        """C, the number of known classes."""
+        """Returns C, the number of known classes."""
         return len(self.id_classes)
 
 
 class Split(NamedTuple):
-    """Who is labelled, validated on and tested on. Splits stack over seeds."""
+    """Who is labeled, validated on and tested on. Splits stack over seeds."""
 
     labels: AnyArray  # [N] int32: 0..C-1, C for OOD, -1 without a label
     is_ood: AnyArray  # [N] bool
@@ -110,7 +110,7 @@ class Rates(NamedTuple):
 
     input: Array | float  # on the features
     hidden: Array | float  # on the hidden layer
-    attention: Array | float  # on normalised attention weights
+    attention: Array | float  # on normalized attention weights
 
 
 Hyper = Mapping[str, Any]  # float hyper-parameters by name, as array leaves

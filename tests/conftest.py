@@ -24,8 +24,8 @@ LONG = (
     "test_scale.py",
 )
 # Files whose numbers are those of the code as users have it compiled. Elsewhere
-# compiling is most of the time, and optimising most of that.
-OPTIMISED = (
+# compiling is most of the time, and optimizing most of that.
+OPTIMIZED = (
     "test_attention.py",
     "test_gatv2_attention.py",
     "test_losses.py",
@@ -43,8 +43,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def compiling(request: pytest.FixtureRequest) -> None:
-    """Compiles without optimising, but for the files named above."""
-    quick = request.path.name not in OPTIMISED
+    """Compiles without optimizing, but for the files named above."""
+    quick = request.path.name not in OPTIMIZED
     jax.config.update("jax_disable_most_optimizations", quick)
 
 

@@ -50,7 +50,7 @@ def test_runs_are_all_combinations_seeds_fastest(outcome):
     assert outcome.model_seeds.tolist() == [0, 5] * 6
 
 
-def test_a_run_does_not_depend_on_its_neighbours(digits, outcome):
+def test_a_run_does_not_depend_on_its_neighbors(digits, outcome):
     backwards = train(digits, (1, 123), (5, 0), HYPERS[::-1])
     np.testing.assert_array_equal(backwards.scores["ENT"][0], outcome.scores["ENT"][11])
     np.testing.assert_array_equal(backwards.scores["ENT"][9], outcome.scores["ENT"][2])

@@ -21,9 +21,9 @@ def make_outputs(nodes=N, seed=0):
     return Outputs(jnp.asarray(logits), jnp.zeros((nodes, 1)), attention)
 
 
-def make_split(nodes=N, labelled=5):
+def make_split(nodes=N, labeled=5):
     labels = jnp.arange(nodes) % (C + 1)
-    train = (jnp.cumsum(labels < C) <= labelled) & (labels < C)
+    train = (jnp.cumsum(labels < C) <= labeled) & (labels < C)
     none = jnp.zeros(nodes, bool)
     return Split(labels, labels == C, train, none, none)
 
@@ -133,10 +133,10 @@ EDGES = {
 
 @ALL
 @pytest.mark.parametrize("edge", EDGES)
-@pytest.mark.parametrize("labelled", [0, 5])
-def test_finite_with_a_finite_gradient(name, edge, labelled):
+@pytest.mark.parametrize("labeled", [0, 5])
+def test_finite_with_a_finite_gradient(name, edge, labeled):
     outputs, hyper = EDGES[edge]
-    split = make_split(outputs.logits.shape[0], labelled)
+    split = make_split(outputs.logits.shape[0], labeled)
     objective = losses.compose({name: REGULARIZERS[name]})
     hyper = {name.removesuffix("_printed"): 1.0, **hyper}
     loss, slope = jax.value_and_grad(objective)(outputs, split, hyper, 0)
@@ -149,13 +149,13 @@ def test_entropy_is_zero_when_no_node_passes():
     assert losses.entropy(make_outputs(), make_split(), hyper) == 0.0
 
 
-def test_cross_entropy_is_a_mean_over_labelled_nodes():
+def test_cross_entropy_is_a_mean_over_labeled_nodes():
     outputs, split = make_outputs(), make_split()
     nodes = np.flatnonzero(split.train)
     log_p = log_softmax(np.asarray(outputs.logits, np.float64))
     expected = -log_p[nodes, np.asarray(split.labels)[nodes]].mean()
     np.testing.assert_allclose(losses.cross_entropy(outputs, split), expected, 1e-6)
-    assert losses.cross_entropy(outputs, make_split(labelled=0)) == 0.0
+    assert losses.cross_entropy(outputs, make_split(labeled=0)) == 0.0
 
 
 @pytest.mark.parametrize("step", [0, 1, 10, 37, 100, 999])

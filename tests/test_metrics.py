@@ -135,7 +135,7 @@ def test_among_equal_thresholds_the_highest_is_taken():
     assert metrics.best_threshold(scores, predicted, labels, mask, 1) == 3.0
 
 
-def test_accuracy_ignores_ood_and_unlabelled_nodes():
+def test_accuracy_ignores_ood_and_unlabeled_nodes():
     logits = jnp.eye(3)[jnp.array([0, 1, 2, 0, 1, 2])]
     labels = jnp.array([0, 1, 0, 3, -1, 2])
     test = jnp.array([True, True, True, True, True, False])

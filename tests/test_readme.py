@@ -1,4 +1,4 @@
-"""What the README shows runs: its Python, its commands' flags, its regulariser."""
+"""What the README shows runs: its Python, its commands' flags, its regularizer."""
 
 import pathlib
 import re
@@ -33,10 +33,10 @@ def test_the_quick_start_runs():
     assert re.fullmatch(r"AUROC 0\.\d+ ± 0\.\d+\n", done.stdout.decode())
 
 
-def test_the_regulariser_works(monkeypatch):
+def test_the_regularizer_works(monkeypatch):
     monkeypatch.setattr(losses, "REGULARIZERS", dict(losses.REGULARIZERS))
-    exec(block("regulariser"), vars(losses) | {"__name__": "readme"})
-    term = losses.REGULARIZERS["labelled"]
+    exec(block("regularizer"), vars(losses) | {"__name__": "readme"})
+    term = losses.REGULARIZERS["labeled"]
     logits = (jnp.array([[0.0, 2.0], [9.0, 9.0]]), jnp.array([[-1.0], [9.0]]))
     outputs = Outputs(jnp.zeros((2, 3)), jnp.zeros((2, 1)), logits)
     mask = np.array([True, False])

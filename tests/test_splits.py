@@ -129,7 +129,7 @@ def test_a_seed_fixes_the_draw_and_the_global_state_is_left_alone():
     assert splits.digest(splits.draw(dataset, 4)) != first
 
 
-def test_unlabelled_nodes_are_in_no_set():
+def test_unlabeled_nodes_are_in_no_set():
     dataset = made()
     dataset.labels[:50] = -1
     split = splits.draw(dataset, 0)
@@ -201,7 +201,7 @@ def test_citation_classes_are_gkdes_by_name():
     np.testing.assert_array_equal(split.is_ood, renamed.labels == 0)
 
 
-def test_citation_leaves_out_unlabelled_nodes():
+def test_citation_leaves_out_unlabeled_nodes():
     dataset = citation()
     dataset.labels[100:900] = -1
     split = splits.draw_citation(dataset)
@@ -222,12 +222,12 @@ def test_citation_refuses_what_does_not_fit():
 
 @pytest.mark.real_data
 @pytest.mark.parametrize(
-    ("name", "labelled", "ood_share"),
+    ("name", "labeled", "ood_share"),
     [("cora", 80, 0.334), ("citeseer", 60, 0.543), ("pubmed", 40, 0.399)],
 )
-def test_real_citation_splits(data_dir, name, labelled, ood_share):
+def test_real_citation_splits(data_dir, name, labeled, ood_share):
     split = splits.draw_citation(real(name, data_dir))
-    assert (split.train.sum(), split.val.sum()) == (labelled, 500)
+    assert (split.train.sum(), split.val.sum()) == (labeled, 500)
     assert (split.labels[split.test] >= 0).all()
     assert split.is_ood.mean() == pytest.approx(ood_share, abs=6e-4)
 
@@ -281,13 +281,13 @@ def test_the_digest_of_a_known_split():
     seed=st.integers(0, 2**32 - 1),
     counts=st.lists(st.integers(8, 40), min_size=3, max_size=6),
     num_id=st.integers(2, 5),
-    unlabelled=st.integers(0, 9),
+    unlabeled=st.integers(0, 9),
 )
-def test_any_labels_are_split_or_refused(seed, counts, num_id, unlabelled):
+def test_any_labels_are_split_or_refused(seed, counts, num_id, unlabeled):
     """Three sets apart, train of known nodes only, as many of each class as asked."""
     num_id = min(num_id, len(counts) - 1)
     labels = np.repeat(np.arange(len(counts)), counts)
-    labels = np.append(labels, np.full(unlabelled, -1)).astype(np.int32)
+    labels = np.append(labels, np.full(unlabeled, -1)).astype(np.int32)
     np.random.default_rng(seed).shuffle(labels)
     dataset = made()._replace(
         features=np.zeros((len(labels), 1), np.float32),

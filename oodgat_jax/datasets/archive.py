@@ -13,7 +13,7 @@ MAX_MEMBER_BYTES = 1 << 28
 
 
 def extract(path: Path, names: Sequence[str], folder: Path) -> None:
-    """Write the members called `names` to `folder`, and nothing else.
+    """Writes the members called `names` to `folder`, and nothing else.
 
     The folder inside the archive does not matter (SNAP misspells one). Where a file
     goes is decided by `names`, never by the archive. Each file appears whole or not
@@ -27,7 +27,7 @@ def extract(path: Path, names: Sequence[str], folder: Path) -> None:
 
 
 def _find(archive: zipfile.ZipFile, name: str, path: Path) -> zipfile.ZipInfo:
-    """The one member with this file name."""
+    """Returns the one member with this file name."""
     found = [
         member
         for member in archive.infolist()
@@ -42,7 +42,7 @@ def _find(archive: zipfile.ZipFile, name: str, path: Path) -> zipfile.ZipInfo:
 
 
 def _write(stream: IO[bytes], target: Path, path: Path) -> None:
-    """Copy a member, counting real bytes: the sizes in the archive may lie."""
+    """Copies a member, counting real bytes: the sizes in the archive may lie."""
     descriptor, temporary = tempfile.mkstemp(dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as output:

@@ -21,7 +21,7 @@ _SNAP = "https://snap.stanford.edu/data"
 
 
 def _files(*names: str) -> Mapping[str, str | None]:
-    """File names with their digests, None where none is known."""
+    """Returns file names with their digests, None where none is known."""
     return {name: SHA256.get(name) for name in names}
 
 

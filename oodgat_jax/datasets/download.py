@@ -28,12 +28,12 @@ _CUT_SHORT = requests.exceptions.ChunkedEncodingError
 
 
 def cache_dir() -> Path:
-    """Where downloads are kept: OODGAT_CACHE_DIR, else the user's cache folder."""
+    """Returns where downloads are kept: OODGAT_CACHE_DIR, else the user's cache."""
     return Path(os.environ.get(CACHE_DIR_VARIABLE) or pooch.os_cache("oodgat-jax"))
 
 
 def check_digest(path: Path, digest: str | None) -> None:
-    """Refuse a file whose content is not the published one."""
+    """Refuses a file whose content is not the published one."""
     if digest is None:
         return
     try:
@@ -48,7 +48,7 @@ def check_digest(path: Path, digest: str | None) -> None:
 
 
 def fetch(source: Source, cache: Path) -> Path:
-    """The folder that holds the raw files of `source`, downloading what is missing."""
+    """Returns the folder of the raw files of `source`, downloading what is missing."""
     folder = cache / source.folder
     _make_folder(folder)
     if source.archive is None:
@@ -62,7 +62,7 @@ def fetch(source: Source, cache: Path) -> Path:
 
 
 def discard(source: Source, cache: Path) -> bool:
-    """Remove the files of `source` that no digest vouches for; True if any was."""
+    """Removes the files of `source` that have no digest; returns True if any."""
     names = [name for name, digest in source.files.items() if digest is None]
     if source.archive is not None:
         names.append(source.archive)
@@ -82,7 +82,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _extract(path: Path, source: Source) -> None:
-    """Unpack the archive; one that cannot be unpacked does not stay in the cache."""
+    """Unpacks the archive; one that cannot be unpacked does not stay in the cache."""
     try:
         archive.extract(path, tuple(source.files), path.parent)
     except InputError:
@@ -91,7 +91,7 @@ def _extract(path: Path, source: Source) -> None:
 
 
 def _download(url: str, path: Path, digest: str | None) -> None:
-    """Fetch one file unless a good copy is there; retry what may pass."""
+    """Fetches one file unless a good copy is there; retries passing faults."""
     for attempt in range(ATTEMPTS):
         try:
             return _retrieve(url, path, digest)
@@ -127,7 +127,7 @@ def _retrieve(url: str, path: Path, digest: str | None) -> None:
 
 @contextlib.contextmanager
 def _quiet_log() -> Iterator[None]:
-    """pooch prints what it does; of it all only the progress bar is wanted."""
+    """Silences what pooch prints; only its progress bar is wanted."""
     logger = pooch.get_logger()
     level = logger.level
     logger.setLevel(logging.WARNING)
@@ -142,7 +142,7 @@ def _status(error: requests.RequestException) -> int | None:
 
 
 def _may_pass(error: requests.RequestException) -> bool:
-    """True for a fault that another attempt may not meet."""
+    """Returns True for a fault that another attempt may not meet."""
     status = _status(error)
     if status is not None:
         return status >= 500 or status == 429
@@ -150,7 +150,7 @@ def _may_pass(error: requests.RequestException) -> bool:
 
 
 def _explain(error: requests.RequestException, url: str) -> str:
-    """One sentence on a download that failed for good."""
+    """Returns one sentence on a download that failed for good."""
     advice = "or put the raw files into a folder and name it in OODGAT_DATA_DIR"
     status = _status(error)
     if status == 404:

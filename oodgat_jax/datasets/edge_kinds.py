@@ -13,21 +13,21 @@ KINDS = ("id-id", "inter", "ood-ood")
 
 
 def is_ood(dataset: Dataset) -> np.ndarray:
-    """[N] bool: labelled with a class that is not known."""
+    """Returns which nodes are labeled with a class that is not known: [N] bool."""
     known = np.isin(dataset.labels, dataset.id_classes)
     return (dataset.labels >= 0) & ~known
 
 
 def kinds(dataset: Dataset) -> np.ndarray:
-    """[E] int, positions in KINDS; -1 where an end has no label."""
+    """Returns positions in KINDS, -1 where an end has no label: [E] int."""
     outside = is_ood(dataset).astype(int)
     found = outside[dataset.senders] + outside[dataset.receivers]
-    labelled = dataset.labels >= 0
-    return np.where(labelled[dataset.senders] & labelled[dataset.receivers], found, -1)
+    labeled = dataset.labels >= 0
+    return np.where(labeled[dataset.senders] & labeled[dataset.receivers], found, -1)
 
 
 def without(dataset: Dataset, kind: str, share: float = 1.0, seed: int = 0) -> Dataset:
-    """The data set less a share of its edges of one kind.
+    """Returns the data set without a share of its edges of one kind.
 
     Which go is drawn by the seed; an edge and its reverse go together, and of two
     shares the larger takes all that the smaller takes.
@@ -46,10 +46,10 @@ def without(dataset: Dataset, kind: str, share: float = 1.0, seed: int = 0) -> D
 
 
 def homophily(senders: np.ndarray, receivers: np.ndarray, labels: np.ndarray) -> float:
-    """Node homophily: the mean over nodes of the share of neighbours with their label.
+    """Computes node homophily: the mean share of neighbors with the same label.
 
     h = 1/|V| sum over v of |{u in N(v): y_u = y_v}| / |N(v)|, the ratio in the paper's
-    appendix. N(v) are the nodes with an edge to v. Nodes without a neighbour or
+    appendix. N(v) are the nodes with an edge to v. Nodes without a neighbor or
     without a label (-1) are left out; NaN if none is left.
     """
     senders, receivers = np.asarray(senders, int), np.asarray(receivers, int)
@@ -65,11 +65,11 @@ def homophily(senders: np.ndarray, receivers: np.ndarray, labels: np.ndarray) ->
 
 
 def class_homophily(dataset: Dataset) -> float:
-    """`homophily` of the classes."""
+    """Computes `homophily` of the classes."""
     return homophily(dataset.senders, dataset.receivers, dataset.labels)
 
 
 def identity_homophily(dataset: Dataset) -> float:
-    """`homophily` of {ID, OOD}: not below the classes' (the paper's proposition)."""
+    """Computes `homophily` of {ID, OOD}: not below the classes' (the paper's claim)."""
     labels = np.where(dataset.labels < 0, -1, is_ood(dataset))
     return homophily(dataset.senders, dataset.receivers, labels)

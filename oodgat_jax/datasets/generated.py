@@ -1,4 +1,4 @@
-"""Labelled graphs of any size, made part by part: no array has the size of the whole.
+"""Labeled graphs of any size, made part by part: no array has the size of the whole.
 
 Nodes are cut into communities of consecutive nodes, one class each; communities are
 packed into chunks. The edges between two chunks come from a random stream of these two
@@ -48,7 +48,7 @@ class Communities(NamedTuple):
         return starts
 
     def labels(self, start: int, stop: int) -> np.ndarray:
-        """Classes of consecutive nodes, int32."""
+        """Returns classes of consecutive nodes, int32."""
         communities = -(-self.num_nodes // self.size)
         # Every class has a community: the first ones go round.
         drawn = self._stream(_LABELS).integers(self.num_classes, size=communities)
@@ -56,7 +56,7 @@ class Communities(NamedTuple):
         return drawn[np.arange(start, stop) // self.size].astype(np.int32)
 
     def read(self, start: int, stop: int) -> Part:
-        """The nodes from start to stop and the edges into them."""
+        """Returns the nodes from start to stop and the edges into them."""
         starts = self.starts
         first, last = np.searchsorted(starts, [start, stop - 1], side="right") - 1
         pieces = [self._into(chunk, starts) for chunk in range(first, last + 1)]
@@ -67,7 +67,7 @@ class Communities(NamedTuple):
         return Part(self._features(start, stop, first, last, starts), *edges)
 
     def open(self, test_size: int | None = None) -> StreamedGraph:
-        """The graph for reading part by part, its labels known."""
+        """Returns the graph for reading part by part, its labels known."""
         if not 0 < self.num_id < self.num_classes <= -(-self.num_nodes // self.size):
             raise InputError(
                 "A generated graph needs 0 < known classes < classes <= communities, "
@@ -87,7 +87,7 @@ class Communities(NamedTuple):
         return np.random.default_rng((self.seed, *numbers))
 
     def _into(self, chunk: int, starts: np.ndarray) -> np.ndarray:
-        """[2, e] senders and receivers of all edges into a chunk."""
+        """Returns senders and receivers of all edges into a chunk: [2, e]."""
         found = []
         for other in range(len(starts) - 1):
             low, high = sorted((chunk, other))
@@ -98,7 +98,7 @@ class Communities(NamedTuple):
         return np.concatenate(found, axis=1)
 
     def _between(self, low: int, high: int, starts: np.ndarray) -> np.ndarray:
-        """[2, m]: ends in chunk `low` and ends in chunk `high`, each edge once."""
+        """Returns ends in chunk `low` and in chunk `high`, each edge once: [2, m]."""
         random = self._stream(low, high)
         sizes = np.diff(starts)
         pairs = self.num_edges / 2
@@ -116,7 +116,7 @@ class Communities(NamedTuple):
         return np.concatenate([ends, self._inside(random, near, low, starts)], axis=1)
 
     def _inside(self, random, count: int, chunk: int, starts) -> np.ndarray:
-        """[2, count]: both ends in one community of the chunk."""
+        """Draws pairs with both ends in one community of the chunk: [2, count]."""
         begin, end = starts[chunk : chunk + 2]
         offset = self.size * random.integers(-(-(end - begin) // self.size), size=count)
         size = np.minimum(self.size, end - begin - offset)
@@ -124,7 +124,7 @@ class Communities(NamedTuple):
         return begin + offset + np.stack(ends)
 
     def _popular(self, random, count: int, size) -> np.ndarray:
-        """[count] numbers below size, drawn with a probability that falls as a power.
+        """Draws [count] numbers below size with a probability that falls as a power.
 
         In a community and in a chunk alike the first nodes are the popular ones.
         """

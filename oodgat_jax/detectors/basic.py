@@ -9,22 +9,22 @@ from oodgat_jax.types import Array, Detector, InputError, Outputs, Predict, Spli
 
 
 def entropy(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
-    """ENT: -sum_c p_c log p_c, in nats (OODGAT-ENT: Song and Wang, 2022)."""
+    """Computes ENT: -sum_c p_c log p_c, in nats (Song and Wang, 2022)."""
     return losses.softmax_entropy(predict(graph).logits)
 
 
 def msp(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
-    """1 - max_c p_c (A Baseline for Detecting Misclassified and OOD Examples, 2017)."""
+    """Computes 1 - max_c p_c (A Baseline for Detecting OOD Examples, 2017)."""
     return 1.0 - jax.nn.softmax(predict(graph).logits).max(-1)
 
 
 def max_logit(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
-    """-max_c f_c (Scaling OOD Detection for Real-World Settings, 2022)."""
+    """Computes -max_c f_c (Scaling OOD Detection for Real-World Settings, 2022)."""
     return -predict(graph).logits.max(-1)
 
 
 def energy(temperature: Array | float = 1.0) -> Detector:
-    """-T log sum_c exp(f_c / T) (Energy-based OOD Detection, 2020).
+    """Returns -T log sum_c exp(f_c / T) (Energy-based OOD Detection, 2020).
 
     Args:
       temperature: T > 0; may be traced.
@@ -38,19 +38,19 @@ def energy(temperature: Array | float = 1.0) -> Detector:
 
 
 def attention(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
-    """OODGAT-ATT as coded: sigmoid of the mean OOD logit over heads and layers."""
+    """Computes ATT as coded: sigmoid of the mean OOD logit over heads and layers."""
     return jax.nn.sigmoid(_ood_logits(predict(graph)).mean(-1))
 
 
 def attention_printed(
     predict: Predict, graph: jraph.GraphsTuple, split: Split
 ) -> Array:
-    """OODGAT-ATT as printed: mean of the sigmoids over heads and layers."""
+    """Computes ATT as printed: mean of the sigmoids over heads and layers."""
     return jax.nn.sigmoid(_ood_logits(predict(graph))).mean(-1)
 
 
 def _ood_logits(outputs: Outputs) -> Array:
-    """OOD logits of all heads of all layers: [N, L * H]."""
+    """Joins the OOD logits of all heads of all layers: [N, L * H]."""
     if not outputs.attention:
         raise InputError(
             "ATT needs a backbone with OOD attention, such as oodgat; this has none."

@@ -17,7 +17,7 @@ from oodgat_jax.types import Array, Detector, Hyper, Predict, Rates, Split
 
 
 class Calibrator(nn.Module):
-    """A GCN C -> 16 -> 1; its first sum over neighbours, of frozen logits, is given."""
+    """A GCN C -> 16 -> 1; its first sum over neighbors, of frozen logits, is given."""
 
     @nn.compact
     def __call__(
@@ -27,7 +27,7 @@ class Calibrator(nn.Module):
         smoothed: Array,
         rates: Rates | None = None,
     ) -> Array:
-        """g [N, 1] from the edges' weights [E] and the smoothed logits [N, C]."""
+        """Computes g [N, 1] from the edges' weights [E] and smoothed logits [N, C]."""
         hidden = nn.relu(Bias()(Linear(16)(smoothed)))
         x = Linear(1)(drop_hidden(self, graph, hidden, rates))
         return Bias()(graphs.aggregate(graph, weights, x))
@@ -43,7 +43,7 @@ def cagcn(
     patience: int = 100,
     seed: int = 0,
 ) -> Detector:
-    """CaGCN (Be Confident! Towards Trustworthy GNNs via Confidence Calibration, 2021).
+    """Returns CaGCN (Be Confident! Towards Trustworthy GNNs via Calibration, 2021).
 
         t     = log(1.1 + exp(g)),  g a GCN C -> 16 -> 1 on the logits f
         score = -max_c softmax(t f)_c
@@ -60,7 +60,7 @@ def cagcn(
       dropout: on the calibrator's hidden layer; may be traced.
       max_steps: at the most.
       patience: stop after this many steps without a lower CE.
-      seed: of the calibrator's initialisation and dropout, the same for all runs.
+      seed: of the calibrator's initialization and dropout, the same for all runs.
     """
     hyper = {
         "lr": lr,
@@ -90,7 +90,7 @@ class _Problem(NamedTuple):
     graph: jraph.GraphsTuple
     weights: Array  # [E], of a GCN
     base: Array  # [N, C], logits of the classifier
-    smoothed: Array  # [N, C], the same summed over neighbours
+    smoothed: Array  # [N, C], the same summed over neighbors
     labels: Array  # [N], 0..C-1
     known: Array  # [N] bool, ID validation nodes
 
@@ -151,7 +151,7 @@ def _calibrated(
     rates: Rates | None = None,
     key: Array | None = None,
 ) -> Array:
-    """Logits t f [N, C]; rates and key for dropout, both None for none."""
+    """Returns logits t f [N, C]; rates and key for dropout, both None for none."""
     rngs = None if key is None else {"dropout": key}
     inputs = (problem.graph, problem.weights, problem.smoothed, rates)
     raw: Any = Calibrator().apply(params, *inputs, rngs=rngs)

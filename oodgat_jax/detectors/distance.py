@@ -1,4 +1,4 @@
-"""Distances in a layer: Mahalanobis to a class, k-th nearest labelled node."""
+"""Distances in a layer: Mahalanobis to a class, k-th nearest labeled node."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from oodgat_jax.types import Array, Detector, Predict, Split
 
 COVARIANCES = ("ledoit-wolf", "pseudo-inverse")
 LAYERS = ("hidden", "logits")
-LABELLED_AT_A_TIME = 256
+LABELED_AT_A_TIME = 256
 
 
 def mahalanobis(
@@ -22,10 +22,10 @@ def mahalanobis(
     covariance: str = "ledoit-wolf",
     layer: str = "hidden",
 ) -> Detector:
-    """min_c (z - mu_c)' S^-1 (z - mu_c) (A Simple Unified Framework for OOD, 2018).
+    """Returns min_c (z - mu_c)' S^-1 (z - mu_c) (A Simple Unified Framework, 2018).
 
-    z is the output of a layer, mu_c the mean of the labelled nodes of class c, S the
-    covariance of the labelled nodes around their class means. The score is taken at
+    z is the output of a layer, mu_c the mean of the labeled nodes of class c, S the
+    covariance of the labeled nodes around their class means. The score is taken at
     x' = x - eps sign(grad_x mean(score / 2)), the means and S at x.
 
     Args:
@@ -57,11 +57,11 @@ def mahalanobis(
 
 
 def knn(k: int = 10) -> Detector:
-    """Distance of z / |z| to its k-th nearest labelled node (Deep Nearest Neighbors,
-    2022).
+    """Returns the distance of z / |z| to its k-th nearest labeled node (Sun et al.,
+    Out-of-Distribution Detection with Deep Nearest Neighbors, 2022).
 
-    A labelled node is its own nearest. With fewer than k labelled nodes, the distance
-    to the farthest of them. Labelled nodes are compared with blockwise, as many
+    A labeled node is its own nearest. With fewer than k labeled nodes, the distance
+    to the farthest of them. Labeled nodes are compared with blockwise, as many
     blocks as they need: no array is larger than [N, 256 + k].
 
     Args:
@@ -69,7 +69,7 @@ def knn(k: int = 10) -> Detector:
     """
 
     def detector(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
-        z = _normalised(predict(graph).hidden)
+        z = _normalized(predict(graph).hidden)
         count = reductions.total(jnp.asarray(split.train))
         nearest = _nearest(z, jnp.asarray(split.train), count, k)
         return jnp.take(nearest, jnp.clip(count, 1, k) - 1, axis=1)
@@ -78,15 +78,15 @@ def knn(k: int = 10) -> Detector:
 
 
 class _Classes(NamedTuple):
-    """Labelled nodes' statistics, after which a distance is Euclidean."""
+    """Labeled nodes' statistics, after which a distance is Euclidean."""
 
     root: Array  # [D, D], root root' is the inverse of S
     means: Array  # [C, D], mu_c root
-    present: Array  # [C] bool, classes with a labelled node
+    present: Array  # [C] bool, classes with a labeled node
 
 
 def ledoit_wolf(x: Array, count: Array) -> Array:
-    """Covariance [D, D] of centred rows, shrunk (A Well-Conditioned Estimator, 2004).
+    """Computes a shrunk covariance [D, D] of centered rows (Ledoit and Wolf, 2004).
 
         S = X'X / n,  m = tr(S) / D,  d2 = |S - m I|^2
         b2 = min(d2, (sum_i |x_i|^4 / n - |S|^2) / n)
@@ -111,19 +111,19 @@ def _fit(z: Array, split: Split, num_classes: int, covariance: str) -> _Classes:
     member = jax.nn.one_hot(split.labels, num_classes) * split.train[:, None]  # [N, C]
     sizes = reductions.total(member)
     means = reductions.add(member.T @ z) / jnp.maximum(sizes, 1)[:, None]
-    centred = (z - member @ means) * member.sum(1)[:, None]
+    centered = (z - member @ means) * member.sum(1)[:, None]
     count = sizes.sum()
     if covariance == "ledoit-wolf":
-        root = _inverse_root(ledoit_wolf(centred, count), 0.0)
+        root = _inverse_root(ledoit_wolf(centered, count), 0.0)
     else:
-        sample = reductions.add(centred.T @ centred) / jnp.maximum(count, 1)
+        sample = reductions.add(centered.T @ centered) / jnp.maximum(count, 1)
         size = sample.shape[0]
         root = _inverse_root(sample, 10 * size * float(jnp.finfo(sample.dtype).eps))
     return _Classes(root, means @ root, sizes > 0)
 
 
 def _inverse_root(covariance: Array, tolerance: float) -> Array:
-    """R with R R' the pseudo-inverse; eigenvalues below tolerance x largest are 0."""
+    """Returns R with R R' the pseudo-inverse; small eigenvalues are taken as 0."""
     values, vectors = jnp.linalg.eigh(covariance)
     positive = values > jnp.maximum(tolerance * values[-1], 0.0)
     scale = jnp.where(positive, jax.lax.rsqrt(jnp.where(positive, values, 1.0)), 0.0)
@@ -131,32 +131,32 @@ def _inverse_root(covariance: Array, tolerance: float) -> Array:
 
 
 def _nearest_class(classes: _Classes, z: Array) -> Array:
-    """Squared distance to the nearest class mean: [N]."""
+    """Returns squared distance to the nearest class mean: [N]."""
     z = z @ classes.root
     distances = jnp.sum((z[:, None] - classes.means) ** 2, axis=-1)  # [N, C]
     nearest = jnp.argmin(jnp.where(classes.present, distances, jnp.inf), axis=-1)
     return jnp.sum((z - classes.means[nearest]) ** 2, axis=-1)
 
 
-def _normalised(x: Array) -> Array:
+def _normalized(x: Array) -> Array:
     norms = jnp.sum(x**2, axis=-1, keepdims=True)
     return x * jax.lax.rsqrt(jnp.maximum(norms, 1e-24))
 
 
-def _nearest(z: Array, labelled: Array, count: Array, k: int) -> Array:
-    """Rising distances to the k nearest labelled nodes, inf where there is none."""
-    # Labelled nodes come first.
-    first = jnp.argsort(~reductions.whole(labelled), stable=True)
-    first = jnp.pad(first, (0, -first.shape[0] % LABELLED_AT_A_TIME))
-    offsets = jnp.arange(LABELLED_AT_A_TIME)
+def _nearest(z: Array, labeled: Array, count: Array, k: int) -> Array:
+    """Returns rising distances to the k nearest labeled nodes, inf for none."""
+    # Labeled nodes come first.
+    first = jnp.argsort(~reductions.whole(labeled), stable=True)
+    first = jnp.pad(first, (0, -first.shape[0] % LABELED_AT_A_TIME))
+    offsets = jnp.arange(LABELED_AT_A_TIME)
 
     def add_block(block: Array, nearest: Array) -> Array:
-        places = block * LABELLED_AT_A_TIME + offsets
+        places = block * LABELED_AT_A_TIME + offsets
         squares = 2.0 - 2.0 * z @ reductions.rows(z, first[places]).T
         squares = jnp.where(places < count, jnp.maximum(squares, 0.0), jnp.inf)
         both = jnp.concatenate([nearest, squares], axis=1)
         return -jax.lax.top_k(-both, k)[0]
 
-    blocks = -(-count // LABELLED_AT_A_TIME)
+    blocks = -(-count // LABELED_AT_A_TIME)
     start = jnp.full((z.shape[0], k), jnp.inf)
     return jnp.sqrt(jax.lax.fori_loop(0, blocks, add_block, start))

@@ -19,13 +19,13 @@ def odin(
     dense: bool = False,
     zero_sign: float = 0.0,
 ) -> Detector:
-    """ODIN (Enhancing the Reliability of OOD Image Detection, 2018).
+    """Returns ODIN (Enhancing the Reliability of OOD Image Detection, 2018).
 
         x'    = x - eps sign(grad_x CE(f(x) / T, argmax f(x)))
         score = -max_c softmax(f(x') / T)_c
 
     One gradient of the mean loss over all nodes, so that a node's features move for
-    its neighbours' sake too.
+    its neighbors' sake too.
 
     Args:
       temperature: T > 0; may be traced.
@@ -59,7 +59,7 @@ def input_step(
     dense: bool = False,
     zero_sign: float = 0.0,
 ) -> jraph.GraphsTuple:
-    """The graph with features x' = x - eps sign(grad_x loss(graph)).
+    """Returns the graph with features x' = x - eps sign(grad_x loss(graph)).
 
     Args:
       loss: graph -> scalar.
@@ -76,7 +76,7 @@ def input_step(
 
 
 def as_dense(features: Array | SparseFeatures) -> Array:
-    """Features as an array [N, F]."""
+    """Returns features as an array [N, F]."""
     if not isinstance(features, SparseFeatures):
         return features
     rows, columns = features.pattern.rows, features.pattern.columns

@@ -20,11 +20,11 @@ GRASP_SCORES: dict[str, Callable[[], Detector]] = {
 def propagate(
     detector: Detector, rounds: int = 2, alpha: Array | float = 0.5
 ) -> Detector:
-    """A detector whose scores E are averaged with those of the neighbours.
+    """Returns a detector whose scores E are averaged with the neighbors'.
 
         E <- alpha E + (1 - alpha) D^-1 A E, `rounds` times
 
-    A node without neighbours keeps its own score. On a directed graph a node hears
+    A node without neighbors keeps its own score. On a directed graph a node hears
     from the nodes with an edge to it.
 
     Args:
@@ -49,7 +49,7 @@ def propagate(
 def gnnsafe(
     rounds: int = 2, alpha: Array | float = 0.5, temperature: Array | float = 1.0
 ) -> Detector:
-    """`propagate` on `energy` (Energy-based OOD Detection for GNNs, 2023)."""
+    """Returns `propagate` on `energy` (Energy-based OOD Detection for GNNs, 2023)."""
     return propagate(energy(temperature), rounds, alpha)
 
 
@@ -61,29 +61,29 @@ def grasp(
     top: float = 0.5,
     hold: bool = False,
 ) -> Detector:
-    """GRASP (Revisiting Score Propagation in Graph OOD Detection, 2024).
+    """Returns GRASP (Revisiting Score Propagation in Graph OOD Detection, 2024).
 
-        h_i = edges to the most confident unlabelled nodes
-              / (edges to the least confident ones + 1), for each labelled node i
-        G   = the labelled nodes with the highest h
+        h_i = edges to the most confident unlabeled nodes
+              / (edges to the least confident ones + 1), for each labeled node i
+        G   = the labeled nodes with the highest h
         E  <- D_G^-1 (A + 1_G 1_G') E, `rounds` times, D_G the row sums
 
     Confidence is the maximum of the softmax. `1_G 1_G'` joins the nodes of G to each
     other and to themselves, and needs no edges: it adds the sum of E over G. Ties are
-    broken by node number; shares are rounded down. A node without neighbours keeps
+    broken by node number; shares are rounded down. A node without neighbors keeps
     its own score.
 
-    Choices: labelled means the train mask (the published code adds the validation
-    nodes, whose labels are not ours to use). The rows are normalised, so if labelled
+    Choices: labeled means the train mask (the published code adds the validation
+    nodes, whose labels are not ours to use). The rows are normalized, so if labeled
     nodes were held at their first scores the edges of G would change nothing
     elsewhere: therefore `hold` is off by default, as in the published code.
 
     Args:
       rounds: K >= 0.
       score: where E starts, `energy` or `MSP`.
-      share: of the unlabelled nodes that are most, and that are least, confident.
-      top: share of the labelled nodes that are joined.
-      hold: whether labelled nodes keep their first scores.
+      share: of the unlabeled nodes that are most, and that are least, confident.
+      top: share of the labeled nodes that are joined.
+      hold: whether labeled nodes keep their first scores.
     """
     registry.check_name("score", score, GRASP_SCORES)
     first_score = GRASP_SCORES[score]()
@@ -103,18 +103,18 @@ def grasp(
 def _joined(
     graph: jraph.GraphsTuple, confidence: Array, train: Array, share: float, top: float
 ) -> Array:
-    """G as a mask [N]."""
-    unlabelled = reductions.without_padding(~train)
-    count = jnp.floor(share * reductions.total(unlabelled))
-    sure = _rank(-confidence, unlabelled) < count
-    unsure = _rank(confidence, unlabelled) < count
+    """Returns g as a mask [N]."""
+    unlabeled = reductions.without_padding(~train)
+    count = jnp.floor(share * reductions.total(unlabeled))
+    sure = _rank(-confidence, unlabeled) < count
+    unsure = _rank(confidence, unlabeled) < count
     edges = jnp.where(graphs.is_self_loop(graph), 0.0, 1.0)
     ratio = _aggregate(graph, edges, sure) / (_aggregate(graph, edges, unsure) + 1.0)
     return _rank(-ratio, train) < jnp.floor(top * reductions.total(train))
 
 
 def _rank(values: Array, mask: AnyArray) -> Array:
-    """Place of each node among those of a mask by rising value, N outside: [N]."""
+    """Ranks the nodes of a mask by rising value, N outside: [N]."""
     values, inside = reductions.whole(values), reductions.whole(jnp.asarray(mask))
     size = values.shape[0]
     order = jnp.lexsort((values, ~inside))
@@ -139,5 +139,5 @@ def _spread_joined(
 
 
 def _aggregate(graph: jraph.GraphsTuple, weights: Array, x: Array) -> Array:
-    """`graphs.aggregate` of one number per node: [N] -> [N]."""
+    """Aggregates one number per node: [N] -> [N]."""
     return graphs.aggregate(graph, weights, x.astype(jnp.float32)[:, None])[:, 0]

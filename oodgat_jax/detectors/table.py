@@ -63,7 +63,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
 
 
 def _all(**choices: tuple) -> list[Settings]:
-    """Every combination, the first choices first."""
+    """Returns every combination, the first choices first."""
     values = product(*choices.values())
     return [dict(zip(choices, chosen, strict=True)) for chosen in values]
 

@@ -24,12 +24,12 @@ class Tuned(NamedTuple):
 
     @property
     def chosen(self) -> Settings:
-        """The settings with the best mean AUROC on validation; ties to the first."""
+        """Returns the settings with the best mean AUROC on validation."""
         return self.grid[_best(self.val_auroc)]
 
     @property
     def oracle(self) -> Settings:
-        """The best on test, as the paper tunes: no detector may know these."""
+        """Returns the best on test, as the paper tunes: no detector may know these."""
         return self.grid[_best(self.test_auroc)]
 
 
@@ -73,7 +73,7 @@ def score_runs(
     graph: jraph.GraphsTuple,
     splits: Split,
 ) -> Array:
-    """Scores [S, N] of one detector on all runs; arguments as in `tune`."""
+    """Scores all runs with one detector: [S, N]; arguments as in `tune`."""
 
     def one(graph: jraph.GraphsTuple, run: tuple[Any, Split]) -> Array:
         params, split = run
@@ -93,12 +93,12 @@ def remember(predict: Predict, graph: jraph.GraphsTuple) -> Predict:
 
 
 def _best(aurocs: np.ndarray) -> int:
-    """The first of the rows [G, S] with the highest mean; a NaN never wins."""
+    """Returns the first of the rows [G, S] with the highest mean; a NaN never wins."""
     return int(np.argmax(np.nan_to_num(aurocs.mean(axis=1), nan=-1.0)))
 
 
 def programs(grid: Sequence[Settings]) -> list[tuple[list[int], Settings, dict]]:
-    """Rows of the grid that share a program: (rows, fixed, {name: floats [G']})."""
+    """Groups rows of the grid that share a program: (rows, fixed, {name: floats})."""
     groups: dict[tuple, list[int]] = {}
     for row, settings in enumerate(grid):
         pairs = sorted(settings.items())
@@ -125,7 +125,7 @@ def _aurocs(
     graph: jraph.GraphsTuple,
     splits: Split,
 ) -> np.ndarray:
-    """Validation and test AUROC of a program's settings: [G', 2, S]."""
+    """Computes validation and test AUROC of a program's settings: [G', 2, S]."""
 
     def one(graph: jraph.GraphsTuple, run: tuple[Any, Split, dict]) -> Array:
         params, split, floats = run
@@ -148,7 +148,7 @@ def _aurocs(
 
 
 def _over_runs(one: Callable, graph: jraph.GraphsTuple, runs: Any) -> Array:
-    """`one(graph, run)` for every run of a stack, compiled once, one after another."""
+    """Calls `one(graph, run)` for every run of a stack, compiled once."""
     # The graph is an argument: arrays captured by closure would become constants.
     program = jax.jit(lambda graph, runs: jax.lax.map(lambda r: one(graph, r), runs))
     return program(graph, jax.tree.map(jnp.asarray, runs))

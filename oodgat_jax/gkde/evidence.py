@@ -16,17 +16,17 @@ _TINY = 1e-12
 
 
 def concentration(logits: Array) -> Array:
-    """alpha = exp(o) + 1: [..., C] -> [..., C]."""
+    """Computes alpha = exp(o) + 1: [..., C] -> [..., C]."""
     return jnp.exp(jnp.minimum(logits, MAX_LOGIT)) + 1.0
 
 
 def expected(alpha: Array) -> Array:
-    """p = alpha / S: [..., C] -> [..., C]."""
+    """Computes p = alpha / S: [..., C] -> [..., C]."""
     return alpha / jnp.sum(alpha, -1, keepdims=True)
 
 
 def kl_divergence(alpha: Array, prior: Array) -> Array:
-    """KL(Dir(alpha) || Dir(prior)): two [..., C] -> [...].
+    """Computes KL(Dir(alpha) || Dir(prior)): two [..., C] -> [...].
 
     log B(prior) - log B(alpha) + sum_k (alpha_k - prior_k) (psi(alpha_k) - psi(S)).
     """
@@ -35,12 +35,12 @@ def kl_divergence(alpha: Array, prior: Array) -> Array:
 
 
 def log_beta(alpha: Array) -> Array:
-    """log B(alpha) = sum_k log Gamma(alpha_k) - log Gamma(S): [..., C] -> [...]."""
+    """Computes log B = sum_k log Gamma(alpha_k) - log Gamma(S): [..., C] -> [...]."""
     return jnp.sum(gammaln(alpha), -1) - gammaln(jnp.sum(alpha, -1))
 
 
 def squared_error(alpha: Array, labels: AnyArray) -> Array:
-    """E |y - q|^2 for q ~ Dir(alpha), y the one-hot label: [N, C], [N] -> [N].
+    """Computes E |y - q|^2 for q ~ Dir(alpha), y one-hot: [N, C], [N] -> [N].
 
     sum_k (y_k - p_k)^2 + p_k (1 - p_k) / (S + 1). A label outside 0..C-1 has y = 0.
     """
@@ -51,12 +51,12 @@ def squared_error(alpha: Array, labels: AnyArray) -> Array:
 
 
 def vacuity(alpha: Array) -> Array:
-    """C / S, in (0, 1]: no evidence for any class. [..., C] -> [...]."""
+    """Computes C / S, in (0, 1]: no evidence for any class. [..., C] -> [...]."""
     return alpha.shape[-1] / jnp.sum(alpha, -1)
 
 
 def dissonance(alpha: Array) -> Array:
-    """Evidence that contradicts itself, in [0, 1): [..., C] -> [...].
+    """Measures evidence that contradicts itself, in [0, 1): [..., C] -> [...].
 
     sum_k b_k (sum_{j != k} b_j Bal_jk) / (sum_{j != k} b_j), with the beliefs
     b = (alpha - 1) / S and Bal_jk = 1 - |b_j - b_k| / (b_j + b_k).
@@ -71,7 +71,7 @@ def dissonance(alpha: Array) -> Array:
 
 
 def differential_entropy(alpha: Array) -> Array:
-    """Entropy of the density Dir(alpha), in nats: [..., C] -> [...].
+    """Returns entropy of the density Dir(alpha), in nats: [..., C] -> [...].
 
     log B(alpha) + (S - C) psi(S) - sum_k (alpha_k - 1) psi(alpha_k).
     """
@@ -81,5 +81,5 @@ def differential_entropy(alpha: Array) -> Array:
 
 
 def entropy(p: Array) -> Array:
-    """-sum_k p_k log p_k in nats: [..., C] -> [...]."""
+    """Computes -sum_k p_k log p_k in nats: [..., C] -> [...]."""
     return -jnp.sum(p * jnp.log(jnp.maximum(p, _TINY)), -1)

@@ -23,13 +23,13 @@ SEED = 0  # of the passes' dropout: the same network always gives the same score
 def apply_dropped(
     module: EvidentialGCN, params: Params, graph: jraph.GraphsTuple, key: Array
 ) -> Outputs:
-    """One pass with dropout, as in training."""
+    """Runs one pass with dropout, as in training."""
     rates = Rates(module.rate, module.rate, 0.0)
     return models.apply(module, params, graph, rates, key)
 
 
 def posterior(module: EvidentialGCN, params: Params, passes: int = PASSES) -> Predict:
-    """The trained network as a function of the graph: means over dropout passes."""
+    """Returns the trained network as means over dropout passes."""
 
     def predict(graph: jraph.GraphsTuple) -> Outputs:
         def one(key: Array) -> Outputs:
@@ -47,28 +47,28 @@ def posterior(module: EvidentialGCN, params: Params, passes: int = PASSES) -> Pr
 
 
 def single(outputs: Outputs) -> Outputs:
-    """The outputs with the statistics of one pass."""
+    """Returns the outputs with the statistics of one pass."""
     p = evidence.expected(evidence.concentration(outputs.logits))
     return outputs._replace(passes=(p, evidence.entropy(p)))
 
 
 def vacuity(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
-    """C / S: GKDE's OOD score."""
+    """Computes C / S: GKDE's OOD score."""
     return evidence.vacuity(_alpha(predict, graph))
 
 
 def dissonance(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
-    """Evidence for several classes at once; meant for errors, not for OOD nodes."""
+    """Measures evidence for several classes at once; meant for errors, not for OOD."""
     return evidence.dissonance(_alpha(predict, graph))
 
 
 def aleatoric(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
-    """Mean over passes of H(p): what remains if the weights are known."""
+    """Computes the mean over passes of H(p): what remains if weights are known."""
     return _passes(predict, graph)[1]
 
 
 def epistemic(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
-    """H(mean p) - mean H(p): what the passes disagree on."""
+    """Computes H(mean p) - mean H(p): what the passes disagree on."""
     p, mean_entropy = _passes(predict, graph)
     return evidence.entropy(p) - mean_entropy
 
@@ -76,7 +76,7 @@ def epistemic(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array
 def differential_entropy(
     predict: Predict, graph: jraph.GraphsTuple, split: Split
 ) -> Array:
-    """Entropy of the density Dir(alpha)."""
+    """Returns entropy of the density Dir(alpha)."""
     return evidence.differential_entropy(_alpha(predict, graph))
 
 

@@ -23,7 +23,7 @@ class EvidentialGCN(nn.Module):
 
     @nn.compact
     def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
-        """Outputs without OOD logits."""
+        """Returns outputs without OOD logits."""
         weights = graphs.symmetric_weights(graph)
         x = drop_features(self, graph, rates)
         x = graphs.aggregate(graph, weights, Linear(self.hidden, name="first")(x))

@@ -1,6 +1,6 @@
-"""The kernel prior: evidence that spreads from the labelled nodes, on the host.
+"""The kernel prior: evidence that spreads from the labeled nodes, on the host.
 
-Distances come from a breadth-first search that starts at the labelled nodes and goes
+Distances come from a breadth-first search that starts at the labeled nodes and goes
 a few hops, all sources of a block at once: sparse products with the frontier, memory
 [N, BLOCK], never all pairs.
 """
@@ -20,7 +20,7 @@ def kernel_prior(
     num_classes: int,
     max_hops: int = MAX_HOPS,
 ) -> np.ndarray:
-    """prior_i = 1 + sum over labelled j of exp(-d(i, j)^2 / 2) onehot(y_j).
+    """Computes prior_i = 1 + sum over labeled j of exp(-d(i, j)^2 / 2) onehot(y_j).
 
     d counts hops from j to i along the edges; nodes that are further than `max_hops`,
     or cannot be reached, get no evidence from j. Labels outside `train` are not read.
@@ -52,7 +52,7 @@ def kernel_prior(
 def spread(
     adjacency: scipy.sparse.csr_array, sources: np.ndarray, max_hops: int
 ) -> np.ndarray:
-    """sum over sources j of exp(-d(i, j)^2 / 2), float64 [N]; adjacency [to, from]."""
+    """Sums exp(-d(i, j)^2 / 2) over sources j, float64 [N]; adjacency [to, from]."""
     frontier = np.zeros((adjacency.shape[0], len(sources)), np.float32)
     frontier[sources, np.arange(len(sources))] = 1.0
     seen = frontier > 0

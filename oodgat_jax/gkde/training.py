@@ -41,9 +41,9 @@ def customize(task: Task, module: EvidentialGCN) -> Task:
 
 
 def objective(outputs: Outputs, run: Run, step: Array) -> Array:
-    """Squared error + kernel KL(Dir(alpha) || Dir(prior)) + distillation imitation.
+    """Computes squared error + kernel KL(Dir(alpha) || Dir(prior)) + imitation.
 
-    The error is a mean over labelled nodes, the KL one over all nodes; imitation is
+    The error is a mean over labeled nodes, the KL one over all nodes; imitation is
     min(1, t/200) times the mean over nodes and classes of p log(p / p_teacher).
     """
     alpha = evidence.concentration(outputs.logits)
@@ -60,7 +60,7 @@ def objective(outputs: Outputs, run: Run, step: Array) -> Array:
 
 
 def prepare(module: EvidentialGCN, graph: jraph.GraphsTuple, runs: Run) -> dict:
-    """The extras of runs [S]: prior [S, N, C], and the teacher's log p [S, N, C]."""
+    """Returns the extras of runs [S]: prior and the teacher's log p, [S, N, C] each."""
     return {
         "prior": priors(graph, runs.split, module.num_classes),
         "teacher": teachers(module, graph, runs),
@@ -68,7 +68,7 @@ def prepare(module: EvidentialGCN, graph: jraph.GraphsTuple, runs: Run) -> dict:
 
 
 def priors(graph: jraph.GraphsTuple, splits: Split, num_classes: int) -> np.ndarray:
-    """The kernel prior of every run [S, N, C]; equal train sets are searched once."""
+    """Computes the kernel prior of every run [S, N, C]; equal train sets once."""
     senders, receivers = np.asarray(graph.senders), np.asarray(graph.receivers)
     known = np.where(np.asarray(splits.train), np.asarray(splits.labels), -1)
     distinct, index = np.unique(known, axis=0, return_inverse=True)
@@ -79,7 +79,7 @@ def priors(graph: jraph.GraphsTuple, splits: Split, num_classes: int) -> np.ndar
 
 
 def teachers(module: EvidentialGCN, graph: jraph.GraphsTuple, runs: Run) -> np.ndarray:
-    """log softmax [S, N, C] of the same network, trained as a plain GCN."""
+    """Returns log softmax [S, N, C] of the same network, trained as a plain GCN."""
     keys = jax.vmap(jax.random.fold_in, (0, None))(runs.key, TEACHER_SCHEDULE.max_steps)
     runs = runs._replace(key=keys)
     states = train(teacher_task(module), graph, runs, TEACHER_SCHEDULE)
@@ -91,7 +91,7 @@ def teachers(module: EvidentialGCN, graph: jraph.GraphsTuple, runs: Run) -> np.n
 def _log_softmax(
     module: EvidentialGCN, graph: jraph.GraphsTuple, params: Params
 ) -> Array:
-    """Of all runs' logits, params stacked [S]: [S, N, C]."""
+    """Computes log softmax of all runs' logits, params stacked [S]: [S, N, C]."""
 
     def one(params: Params) -> Array:
         return jax.nn.log_softmax(models.apply(module, params, graph).logits)
@@ -101,7 +101,7 @@ def _log_softmax(
 
 @functools.lru_cache(maxsize=64)
 def teacher_task(module: EvidentialGCN) -> Task:
-    """first_decay / 2 |W1|^2 + cross-entropy; nothing is validated."""
+    """Returns first_decay / 2 |W1|^2 + cross-entropy; nothing is validated."""
 
     def init(run: Run, graph: jraph.GraphsTuple) -> Params:
         return module.init({"params": run.key}, graph)
@@ -120,6 +120,6 @@ def teacher_task(module: EvidentialGCN) -> Task:
 
 
 def _decay(params: Params, run: Run) -> Array:
-    """Half the squared norm of the first layer's weights, times its factor."""
+    """Returns half the squared norm of the first layer's weights, times its factor."""
     first = params["params"]["first"]["kernel"]
     return run.hyper["first_decay"] * 0.5 * jnp.sum(first**2)

@@ -34,17 +34,17 @@ class Pattern(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(R, K)."""
+        """Computes (R, K)."""
         return self.row_ptr.shape[0] - 1, self.column_ptr.shape[0] - 1
 
     @property
     def rows_by_column(self) -> AnyArray:
-        """Rows of the entries in column order: [Z]."""
+        """Returns rows of the entries in column order: [Z]."""
         return self.columns if self.second is None else self.second[0]
 
     @property
     def columns_by_column(self) -> AnyArray:
-        """Columns of the entries in column order: [Z]."""
+        """Returns columns of the entries in column order: [Z]."""
         return self.rows if self.second is None else self.second[1]
 
 
@@ -56,7 +56,7 @@ class SparseFeatures(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(N, F)."""
+        """Computes (N, F)."""
         return self.pattern.shape
 
 
@@ -77,7 +77,7 @@ def pattern(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> Pa
 
 
 def features(matrix: scipy.sparse.csr_array) -> SparseFeatures:
-    """The same matrix, ready for products with it and with its transpose."""
+    """Indexes the matrix for products with it and with its transpose."""
     matrix = scipy.sparse.csr_array(matrix, dtype=np.float32)
     matrix.sum_duplicates()
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
@@ -91,12 +91,12 @@ def _pointers(ids: np.ndarray, size: int) -> np.ndarray:
 
 @jax.custom_vjp
 def matmul(values: AnyArray, pattern: Pattern, x: Array) -> Array:
-    """Product of the sparse matrix [R, K] with a dense x [K, D] -> [R, D]."""
+    """Multiplies the sparse matrix [R, K] with a dense x [K, D] -> [R, D]."""
     return csr_product(values, pattern.columns, pattern.row_ptr, x)
 
 
 def matmul_transposed(values: AnyArray, pattern: Pattern, x: Array) -> Array:
-    """Product of the transposed matrix [K, R] with a dense x [R, D] -> [K, D]."""
+    """Multiplies the transposed matrix [K, R] with a dense x [R, D] -> [K, D]."""
     return csr_product(
         values[pattern.by_column], pattern.rows_by_column, pattern.column_ptr, x
     )
@@ -121,7 +121,7 @@ matmul.defvjp(_matmul_forward, _matmul_backward)
 def csr_product(
     values: AnyArray, columns: AnyArray, row_ptr: AnyArray, x: Array
 ) -> Array:
-    """Product of a matrix in CSR form [R, K] with a dense x [K, D] -> [R, D]."""
+    """Multiplies a matrix in CSR form [R, K] with a dense x [K, D] -> [R, D]."""
     # The kernel is fast when the number of columns of x is a multiple of eight only.
     size, width = x.shape
     x = jnp.pad(x, ((0, 0), (0, -width % 8)))

@@ -50,16 +50,16 @@ class EdgeLogit(NamedTuple):
     bounded: bool  # so that its softmax needs no maximum taken out
 
     def argument(self, r_i: Array, s_j: Array) -> Array:
-        """x."""
+        """Returns x."""
         return r_i + self.sign * s_j
 
     def value(self, x: Array) -> Array:
-        """e(x)."""
+        """Returns e(x)."""
         magnitude = jnp.where(x >= 0, x, -x)  # `jnp.abs` has slope 0 at 0
         return self.constant + self.mix(x, magnitude)
 
     def mix(self, even: Array, odd: Array) -> Array:
-        """linear even + absolute odd, without the work of a factor that is zero."""
+        """Returns linear even + absolute odd, without the work of a zero factor."""
         return self.absolute * odd + (self.linear * even if self.linear else 0.0)
 
 
@@ -70,7 +70,7 @@ GAT_LOGIT = EdgeLogit(sign=1.0, constant=0.0, linear=0.6, absolute=0.4, bounded=
 
 
 class EdgeDropout(NamedTuple):
-    """Dropout on normalised attention weights.
+    """Dropout on normalized attention weights.
 
     Bits belong to an edge's number in the whole graph, so that a graph has the same
     ones however it is spread over devices.
@@ -82,7 +82,7 @@ class EdgeDropout(NamedTuple):
     size: AnyArray | None = None  # edges of the whole graph, if they are a part
 
     def factors(self, edges: Array, heads: int) -> Array:
-        """keep_ij of all heads for the edges at these places, [E] -> [H, E]."""
+        """Returns keep_ij of all heads for the edges at these places, [E] -> [H, E]."""
         size = edges.shape[0] if self.size is None else self.size
         if self.numbers is not None:
             edges = take(self.numbers, edges)
@@ -98,7 +98,7 @@ def attend(
     h: Array,
     dropout: EdgeDropout | None = None,
 ) -> Array:
-    """Attention-weighted sum over neighbours, per head.
+    """Sums over neighbors, weighted by attention, per head.
 
     Args:
       graph: its pattern, or the lack of one, chooses the path.
@@ -127,7 +127,7 @@ def attend(
 
 
 def softmax(graph: jraph.GraphsTuple, logits: Array) -> Array:
-    """Softmax of edge logits [E, H] over the edges into each node."""
+    """Normalizes edge logits [E, H] over the edges into each node."""
     largest = jax.ops.segment_max(
         jax.lax.stop_gradient(logits),
         graph.receivers,
@@ -192,7 +192,7 @@ _attend_sparse.defvjp(_sparse_forward, _sparse_backward)
 
 
 def _signed_weights(edge_logit, pattern, receiver, sender):
-    """exp(e_ij), over its maximum over j if need be, with the sign of x: [H, E]."""
+    """Computes exp(e_ij), scaled if need be, with the sign of x: [H, E]."""
     r_i = _take(receiver.T, pattern.rows)
     s_j = _take(sender.T, pattern.columns)
     x = edge_logit.argument(r_i, s_j)
@@ -206,40 +206,40 @@ def _signed_weights(edge_logit, pattern, receiver, sender):
 
 
 def _mirror(edge_logit, signed):
-    """Signed weights of edges ji where those of ij stand; x = 0 is positive in both."""
+    """Returns signed weights of edges ji in place of ij; x = 0 is positive in both."""
     at_zero = jnp.exp(jnp.float32(edge_logit.constant))
     return jnp.where(signed >= at_zero, signed, -signed)
 
 
 def _dropped(signed, edges, dropout):
-    """keep_ij times the signed weights of the edges of these numbers: [H, E]."""
+    """Multiplies the signed weights of these edges with keep_ij: [H, E]."""
     if dropout is None:
         return signed
     return signed * dropout.factors(edges, signed.shape[0])
 
 
 def _dot(x, y):
-    """[H, N, D] and [H, N, D] -> [H, N]; factors inside of the sum make it slow."""
+    """Multiplies rows, [H, N, D] -> [H, N]; factors inside of the sum are slow."""
     return jnp.sum(x * y, -1)
 
 
 def _take(x, ids):
-    """x [H, N] -> [H, E]; head by head it is faster than along the second axis."""
+    """Gathers x [H, N] -> [H, E], head by head, which is faster than all at once."""
     return jnp.stack([take(values, ids) for values in x])
 
 
 def _sum_by(ids, values, size, is_sorted=True):
-    """[H, E] -> [H, N]; all heads at once are as fast as one."""
+    """Sums [H, E] -> [H, N]; all heads at once are as fast as one."""
     return sum_by(ids, values.T, size, is_sorted).T
 
 
 def _products(pattern, values, x):
-    """Sparse products of all heads: values [H, E], x [H, K, D] -> [H, R, D]."""
+    """Multiplies sparse matrices of all heads: [H, E], [H, K, D] -> [H, R, D]."""
     return _block_product(values, pattern.columns, pattern.row_ptr, x)
 
 
 def _products_transposed(pattern, values, x):
-    """The same with the transposed matrix, values in column order."""
+    """Multiplies the transposed matrices, values in column order."""
     return _block_product(values, pattern.rows_by_column, pattern.column_ptr, x)
 
 

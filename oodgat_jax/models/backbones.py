@@ -37,7 +37,7 @@ class OODGAT(nn.Module):
 
     @nn.compact
     def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
-        """Outputs with the OOD logits of both layers."""
+        """Returns outputs with the OOD logits of both layers."""
         return attention_stack(self, OODGATLayer, graph, rates)
 
 
@@ -50,7 +50,7 @@ class GAT(nn.Module):
 
     @nn.compact
     def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
-        """Outputs without OOD logits."""
+        """Returns outputs without OOD logits."""
         return attention_stack(self, GATLayer, graph, rates)
 
 
@@ -63,7 +63,7 @@ class GATv2(nn.Module):
 
     @nn.compact
     def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
-        """Outputs without OOD logits."""
+        """Returns outputs without OOD logits."""
         return attention_stack(self, GATv2Layer, graph, rates)
 
 
@@ -75,7 +75,7 @@ class GCN(nn.Module):
 
     @nn.compact
     def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
-        """Outputs without OOD logits; only the hidden layer is dropped."""
+        """Returns outputs without OOD logits; only the hidden layer is dropped."""
         weights = graphs.symmetric_weights(graph)
         x = graphs.aggregate(graph, weights, Linear(self.hidden)(graph.nodes))
         hidden = nn.relu(Bias()(x))
@@ -91,7 +91,7 @@ class SAGE(nn.Module):
 
     @nn.compact
     def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
-        """Outputs without OOD logits; only the hidden layer is dropped."""
+        """Returns outputs without OOD logits; only the hidden layer is dropped."""
         hidden = nn.relu(SAGELayer(self.hidden)(graph, graph.nodes))
         x = drop_hidden(self, graph, hidden, rates)
         return Outputs(SAGELayer(self.num_classes)(graph, x), hidden, ())
@@ -105,7 +105,7 @@ class MLP(nn.Module):
 
     @nn.compact
     def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
-        """Outputs without OOD logits; edges are ignored."""
+        """Returns outputs without OOD logits; edges are ignored."""
         x = drop_features(self, graph, rates)
         hidden = nn.relu(Linear(self.hidden)(x))
         x = drop_hidden(self, graph, hidden, rates)

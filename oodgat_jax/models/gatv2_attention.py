@@ -30,7 +30,7 @@ def attend(
     h: Array,
     dropout: attention.EdgeDropout | None = None,
 ) -> Array:
-    """Attention-weighted sum over neighbours, per head.
+    """Sums over neighbors, weighted by attention, per head.
 
     Args:
       graph: its pattern, or the lack of one, chooses the path.
@@ -49,7 +49,7 @@ def attend(
 
 @jax.custom_vjp
 def pair_logits(graph: jraph.GraphsTuple, query: Array, h: Array) -> Array:
-    """e_ij = a . leaky_relu(h_i + h_j): query [H, D], h [N, H, D] -> [E, H].
+    """Computes e_ij = a . leaky_relu(h_i + h_j): [H, D], [N, H, D] -> [E, H].
 
     h is by position of the senders, among which a piece's own nodes come first.
     """
@@ -88,7 +88,7 @@ pair_logits.defvjp(_pair_forward, _pair_backward)
 
 @jax.custom_vjp
 def weighted_sum(graph: jraph.GraphsTuple, weights: Array, h: Array) -> Array:
-    """out_i = sum over j of weights_ij h_j: [E, H], [N, H, D] -> [N, H, D].
+    """Computes out_i = sum_j weights_ij h_j: [E, H], [N, H, D] -> [N, H, D].
 
     h is by position of the senders.
     """
@@ -126,7 +126,7 @@ weighted_sum.defvjp(_sum_forward, _sum_backward)
 
 
 def _by_head(weights):
-    """Weights [H, D] -> [H * D, H]: a product with it sums the D numbers of each head.
+    """Arranges weights [H, D] -> [H * D, H]: a product with it sums each head.
 
     It takes about two thirds of the time of a sum over the last axis.
     """
@@ -135,7 +135,7 @@ def _by_head(weights):
 
 
 def _per_head(product, pattern, values, x):
-    """Sparse product of every head: values [E, H], x [N, H, D] -> [N, H, D]."""
+    """Multiplies sparse matrices head by head: [E, H], [N, H, D] -> [N, H, D]."""
     heads = range(x.shape[1])
     return jnp.stack([product(values[:, k], pattern, x[:, k]) for k in heads], 1)
 
@@ -154,20 +154,20 @@ def _scatter(to, source, weights, x, size, sorted_to=False):
 
 
 def _map_blocks(function, edges, numbers):
-    """Function of blocks of edge values -> [B, ...], over all edges: [E, ...]."""
+    """Maps a function of blocks of edge values over all edges: [E, ...]."""
     size = edges[0].shape[0]
     values = jax.lax.map(function, _blocks(edges, numbers))
     return values.reshape(-1, *values.shape[2:])[:size]
 
 
 def _fold_blocks(function, start, edges):
-    """Function (total, block of edge values) -> total, over all edges in turn."""
+    """Folds a function (total, block of edge values) -> total over all edges."""
     blocks = _blocks(edges, start.shape[1])
     return jax.lax.scan(lambda sum, b: (function(sum, b), None), start, blocks)[0]
 
 
 def _blocks(edges, numbers):
-    """Edge values [E, ...] as [blocks, B, ...] for so many numbers per edge.
+    """Splits edge values [E, ...] into [blocks, B, ...].
 
     The last block is filled up with the last edge's nodes, so that they stay in
     order, and with zeros as its values.

@@ -86,7 +86,7 @@ class GATv2Layer(nn.Module):
 
 
 class SAGELayer(nn.Module):
-    """GraphSAGE: W_l mean over neighbours of x_j + b + W_r x_i, without self-loops.
+    """GraphSAGE: W_l mean over neighbors of x_j + b + W_r x_i, without self-loops.
 
     The mean is taken after the linear map, which is the narrower side.
     """
@@ -96,8 +96,8 @@ class SAGELayer(nn.Module):
     @nn.compact
     def __call__(self, graph: jraph.GraphsTuple, x: Array) -> Array:
         """Maps [N, F] -> [N, width]."""
-        neighbours = Linear(self.width, name="neighbours")(x)
-        mean = graphs.aggregate(graph, graphs.mean_weights(graph), neighbours)
+        neighbors = Linear(self.width, name="neighbors")(x)
+        mean = graphs.aggregate(graph, graphs.mean_weights(graph), neighbors)
         return Bias()(mean) + Linear(self.width, name="itself")(x)
 
 

@@ -36,7 +36,7 @@ class Cost(NamedTuple):
 
 
 def cost(compiled, devices: int) -> Cost:
-    """The cost of a compiled program whose collectives join so many devices."""
+    """Returns the cost of a compiled program over a number of devices."""
     memory = compiled.memory_analysis()
     return Cost(
         arguments=memory.argument_size_in_bytes,

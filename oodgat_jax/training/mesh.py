@@ -2,7 +2,7 @@
 
 Runs are independent and go along `runs` without a word between devices. A graph that
 is too large for one device is spread along `graph`, which comes last, so that the
-devices that exchange nodes are neighbours: of one host, if they fit on one.
+devices that exchange nodes are neighbors: of one host, if they fit on one.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def parse(text: str) -> dict[str, int]:
 
 
 def build(sizes: dict[str, int], devices: Sequence[jax.Device] | None = None) -> Mesh:
-    """The mesh over all devices of all processes, or over those given."""
+    """Builds the mesh over all devices of all processes, or over those given."""
     devices = jax.devices() if devices is None else devices
     shape = tuple(sizes[axis] for axis in AXES)
     if np.prod(shape) != len(devices):

@@ -162,7 +162,7 @@ def _progress(queue: Queue, results: dict, seen) -> Progress:
 
 
 def _pace(checks: int, seconds: float, schedule: Schedule) -> int:
-    """More checks per call while calls are short: a progress line every few seconds.
+    """Allows more checks per call while calls are short.
 
     A call has its memory mapped anew by the system, which costs as much as a step on
     a large graph.

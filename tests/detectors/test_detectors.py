@@ -171,7 +171,7 @@ def test_unknown_choices_are_refused(make):
 
 
 @ALL
-def test_no_labelled_node_makes_no_nan(name, case, scores):
+def test_no_labeled_node_makes_no_nan(name, case, scores):
     split = case.split._replace(train=np.zeros(NODES, bool), val=np.zeros(NODES, bool))
     assert not np.isnan(scores(name, split)).any()
 

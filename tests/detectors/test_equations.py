@@ -113,8 +113,8 @@ def test_odin_without_a_step_is_tempered_msp(case, logits, temperature):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def labelled(case, hidden):
-    """Class means [C, D] and the labelled nodes around them."""
+def labeled(case, hidden):
+    """Class means [C, D] and the labeled nodes around them."""
     train, labels = case.split.train, case.split.labels
     means = np.stack([hidden[train & (labels == c)].mean(0) for c in range(CLASSES)])
     return means, hidden[train] - means[labels[train]]
@@ -128,21 +128,21 @@ def nearest(hidden, means, inverse):
 @pytest.mark.parametrize("layer", ["hidden", "logits"])
 def test_mahalanobis(layer, case, logits):
     z = {"hidden": detector_cases.hidden(case), "logits": logits}[layer]
-    means, centred = labelled(case, z)
-    fitted = sklearn.covariance.LedoitWolf(assume_centered=True).fit(centred)
+    means, centered = labeled(case, z)
+    fitted = sklearn.covariance.LedoitWolf(assume_centered=True).fit(centered)
     assert layer == "logits" or 0.0 < fitted.shrinkage_ < 1.0
     shrunk = nearest(z, means, np.linalg.inv(fitted.covariance_))
     found = scores(detectors.mahalanobis(layer=layer), case)
     np.testing.assert_allclose(found, shrunk, rtol=1e-3)
 
 
-def test_mahalanobis_with_few_labelled_nodes(case):
+def test_mahalanobis_with_few_labeled_nodes(case):
     """A singular covariance and its pseudo-inverse."""
     hidden = detector_cases.hidden(case)
     train = case.split.train & (np.arange(NODES) % 3 == 0)
     few = case._replace(split=case.split._replace(train=train))
-    means, centred = labelled(few, hidden)
-    sample = centred.T @ centred / len(centred)
+    means, centered = labeled(few, hidden)
+    sample = centered.T @ centered / len(centered)
     assert np.linalg.matrix_rank(sample) < len(sample)
     plain = nearest(hidden, means, np.linalg.pinv(sample, rcond=2e-5))
     found = scores(detectors.mahalanobis(covariance="pseudo-inverse"), few)
@@ -153,8 +153,8 @@ def test_mahalanobis_input_step():
     """By hand: the gradient of mean(score / 2) with respect to linear features."""
     case = detector_cases.make(stored="dense")
     hidden = detector_cases.hidden(case)
-    means, centred = labelled(case, hidden)
-    fitted = sklearn.covariance.LedoitWolf(assume_centered=True).fit(centred)
+    means, centered = labeled(case, hidden)
+    fitted = sklearn.covariance.LedoitWolf(assume_centered=True).fit(centered)
     inverse = np.linalg.inv(fitted.covariance_)
     apart = hidden[:, None] - means
     chosen = np.einsum("ncd,de,nce->nc", apart, inverse, apart).argmin(1)
@@ -174,14 +174,14 @@ def test_ledoit_wolf(rows):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_a_class_without_labelled_nodes_is_no_class(case):
+def test_a_class_without_labeled_nodes_is_no_class(case):
     hidden = detector_cases.hidden(case)
     train = case.split.train & (case.split.labels != 1)
     alone = case._replace(split=case.split._replace(train=train))
     found = scores(detectors.mahalanobis(), alone)
     means = np.stack([hidden[train & (case.split.labels == c)].mean(0) for c in (0, 2)])
-    centred = hidden[train] - means[case.split.labels[train] // 2]
-    fitted = sklearn.covariance.LedoitWolf(assume_centered=True).fit(centred)
+    centered = hidden[train] - means[case.split.labels[train] // 2]
+    fitted = sklearn.covariance.LedoitWolf(assume_centered=True).fit(centered)
     expected = nearest(hidden, means, np.linalg.inv(fitted.covariance_))
     np.testing.assert_allclose(found, expected, rtol=1e-3)
 
@@ -189,8 +189,8 @@ def test_a_class_without_labelled_nodes_is_no_class(case):
 @pytest.mark.parametrize("block", [4, 256])
 @pytest.mark.parametrize("k", [1, 10, 40])
 def test_knn(monkeypatch, case, k, block):
-    """Also with more blocks than one, and with k beyond the labelled nodes."""
-    monkeypatch.setattr("oodgat_jax.detectors.distance.LABELLED_AT_A_TIME", block)
+    """Also with more blocks than one, and with k beyond the labeled nodes."""
+    monkeypatch.setattr("oodgat_jax.detectors.distance.LABELED_AT_A_TIME", block)
     hidden = detector_cases.hidden(case)
     unit = hidden / np.linalg.norm(hidden, axis=1, keepdims=True)
     apart = np.linalg.norm(unit[:, None] - unit[case.split.train], axis=-1)
@@ -253,7 +253,7 @@ def test_grasp(case, logits, rounds, score, hold):
     np.testing.assert_allclose(found, expected, **CLOSE)
 
 
-def test_grasp_joins_in_vain_if_labelled_nodes_are_held(case):
+def test_grasp_joins_in_vain_if_labeled_nodes_are_held(case):
     """Why `hold` is off by default."""
     free = ~case.split.train
     joined, not_joined = (detectors.grasp(top=top, hold=True) for top in (0.5, 0.0))

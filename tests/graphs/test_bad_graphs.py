@@ -76,5 +76,5 @@ def test_what_is_no_graph_is_one_sentence(features, edges, labels, sentence):
 
 def test_a_class_without_train_node_is_named(made):
     features, edges, labels = made
-    with pytest.raises(InputError, match="labelled node of every class"):
+    with pytest.raises(InputError, match="labeled node of every class"):
         OODGATClassifier().fit(features, edges, labels, validation=labels == 0)

@@ -172,7 +172,7 @@ def layer_output(name, graph):
         return graphs.aggregate(graph, weights, x) + flat["bias"]
     if name == "sage":
         bias = {"bias": flat["lin_l.bias"]}
-        parts = {"neighbours": linear("lin_l"), "itself": linear("lin_r")}
+        parts = {"neighbors": linear("lin_l"), "itself": linear("lin_r")}
         params = {"params": {**parts, "Bias_0": bias}}
         return models.SAGELayer(5).apply(params, graph, graph.nodes)
     if name == "gat":

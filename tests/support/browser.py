@@ -38,8 +38,8 @@ const under = (view, e) => {
   return [255, 255, 255];
 };
 const contrast = (view, e) => {
-  const colour = parts(view.getComputedStyle(e).color).slice(0, 3);
-  const [low, high] = [light(colour), light(under(view, e))].sort((a, b) => a - b);
+  const color = parts(view.getComputedStyle(e).color).slice(0, 3);
+  const [low, high] = [light(color), light(under(view, e))].sort((a, b) => a - b);
   return (high + 0.05) / (low + 0.05);
 };
 const has_text = e => [...e.childNodes].some(n => n.nodeType == 3 && n.data.trim());
@@ -81,7 +81,7 @@ def _run(folder, page, *flags):
 
 
 def measure(text, views, folder):
-    """What MEASURE finds for a page in each of `views`: (width, colour scheme)."""
+    """What MEASURE finds for a page in each of `views`: (width, color scheme)."""
     frames = "".join(
         f'<iframe style="width:{width}px;height:800px;border:0;color-scheme:{scheme}" '
         f'srcdoc="{html.escape(text)}"></iframe>'

@@ -11,7 +11,7 @@ from oodgat_jax.graphs import sparse
 from oodgat_jax.types import Outputs, Split
 
 CLASSES, PER_CLASS, OOD = 3, 20, 40
-NODES = CLASSES * PER_CLASS + OOD + 1  # the last node has no neighbours
+NODES = CLASSES * PER_CLASS + OOD + 1  # the last node has no neighbors
 WIDTH = 20  # of the features, and of the hidden layer
 HEADS = 2
 
