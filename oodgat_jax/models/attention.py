@@ -9,7 +9,7 @@ An edge logit is a function of one number of the receiver i and one of the sende
 
 OODGAT's is 1 - |w_i - w_j| (eq. 2); GAT's, leaky_relu(r_i + s_j), is 0.6 x + 0.4 |x|.
 
-`_attend_segment` is the definition, and the path of accelerators. `_attend_sparse`
+`_attend_segment` is the definition, and what accelerators run. `_attend_sparse`
 has the same values and gradients from sparse products alone: since e_ij depends on
 node numbers only, the gradient of alpha is never needed per edge and width. With g the
 incoming gradient and e'_ij = linear + absolute sign(x) the slope,
@@ -32,6 +32,7 @@ import jraph
 
 from oodgat_jax import graphs
 from oodgat_jax.graphs import sparse, sum_by, take
+from oodgat_jax.models import edge_blocks
 from oodgat_jax.models.dropout import keep
 from oodgat_jax.types import AnyArray, Array
 
@@ -138,13 +139,33 @@ def softmax(graph: jraph.GraphsTuple, logits: Array) -> Array:
     return weights / take(graphs.sum_edges(graph, weights), graph.receivers)
 
 
-def _attend_segment(graph, edge_logit, receiver, sender, h, dropout):
-    r_i, s_j = take(receiver, graph.receivers), take(sender, graph.senders)
-    x = edge_logit.argument(r_i, s_j)
-    alpha = softmax(graph, edge_logit.value(x))
+def attend_logits(
+    graph: jraph.GraphsTuple,
+    logits: Array,
+    h: Array,
+    dropout: EdgeDropout | None = None,
+) -> Array:
+    """Sums over neighbors, weighted by the softmax of edge logits, per head.
+
+    Args:
+      graph: its pattern, or the lack of one, chooses the kernel of the sum.
+      logits: e [E, H].
+      h: what is aggregated, [N, H, D], by position of the senders.
+      dropout: on alpha, or None.
+
+    Returns:
+      [N, H, D].
+    """
+    alpha = softmax(graph, logits)
     if dropout is not None:
         alpha *= dropout.factors(jnp.arange(alpha.shape[0]), alpha.shape[1]).T
-    return graphs.sum_edges(graph, alpha[..., None] * take(h, graph.senders))
+    return edge_blocks.weighted_sum(graph, alpha, h)
+
+
+def _attend_segment(graph, edge_logit, receiver, sender, h, dropout):
+    r_i, s_j = take(receiver, graph.receivers), take(sender, graph.senders)
+    logits = edge_logit.value(edge_logit.argument(r_i, s_j))
+    return attend_logits(graph, logits, h, dropout)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))

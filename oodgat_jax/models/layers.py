@@ -80,9 +80,8 @@ class GATv2Layer(nn.Module):
         query = self.param("query", _glorot, (self.heads, self.width))
         h = graphs.sources(graph, h)
         logits = gatv2_attention.pair_logits(graph, query, h)
-        return gatv2_attention.attend(
-            graph, logits, h, edge_dropout(self, graph, rate)
-        ), ()
+        dropout = edge_dropout(self, graph, rate)
+        return attention.attend_logits(graph, logits, h, dropout), ()
 
 
 class SAGELayer(nn.Module):

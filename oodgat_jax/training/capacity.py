@@ -42,14 +42,14 @@ def slots_per_device(
 def run_bytes(graph: jraph.GraphsTuple, heads: int = 4, width: int = 32) -> int:
     """Estimates one run's memory on a device, the graph included, in bytes.
 
-    The segment kernel holds messages [E, H, D]; the sparse one only edge values.
+    Both kernels hold numbers per edge and head, and none per edge, head and width.
     """
     sharded = graphs.is_sharded(graph)
     shards = graph.senders.shape[0] if sharded else 1
     edges = graph.senders.size // shards
     nodes = graph.globals.node_ids.shape[-1] if sharded else graphs.num_nodes(graph)
     sparse = graphs.pattern(graph) is not None
-    per_edge = 12 * heads if sparse else 3 * heads * (width + 4)
+    per_edge = (12 if sparse else 24) * heads
     stored = sum(leaf.size for leaf in jax.tree.leaves(graph)) // shards
     return 4 * (per_edge * edges + 12 * heads * width * nodes + 2 * stored)
 

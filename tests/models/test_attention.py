@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.random_graphs import CASES, dense_adjacency, random_edges
 
-from oodgat_jax import graphs
+from oodgat_jax import experiment, graphs, methods, training
+from oodgat_jax.methods import METHODS, recipes
 from oodgat_jax.models import attention
+from oodgat_jax.types import Split
 
 LOGITS = {"ood": attention.OOD_LOGIT, "gat": attention.GAT_LOGIT}
 PATHS = ("sparse", "segment")
@@ -190,3 +192,46 @@ def test_any_graph_and_values(pairs, seed, rate, name):
     for path in PATHS:
         out = attend(build(case, path), LOGITS[name], r, s, h, dropout)
         assert_close(out, expected, 2e-5)
+
+
+@pytest.mark.parametrize("edge_logit", [attention.OOD_LOGIT, attention.GAT_LOGIT])
+def test_the_segment_kernel_holds_no_messages(edge_logit):
+    """No array of edges x heads x width, neither for the sum nor for its gradient."""
+    nodes, heads, width = 300, 8, 64
+    ends = np.random.default_rng(0).integers(0, nodes, (2, 60_000))
+    graph = graphs.from_edges(np.zeros((nodes, 1)), *ends, "segment")
+    r, h = jnp.ones((nodes, heads)), jnp.ones((nodes, heads, width))
+    dropout = attention.EdgeDropout(jax.random.key(0), 0.6)
+
+    def loss(r, h):
+        return jnp.sum(attention.attend(graph, edge_logit, r, r, h, dropout) ** 2)
+
+    compiled = jax.jit(jax.grad(loss, (0, 1))).lower(r, h).compile()
+    held = compiled.memory_analysis().temp_size_in_bytes
+    assert held < 0.5 * 4 * graph.receivers.shape[0] * heads * width
+
+
+@pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])
+def test_a_training_step_lowers_for_accelerators(platform):
+    """Two runs in one vmap, as on an accelerator; nothing is run."""
+    nodes = 12
+    ends = np.random.default_rng(0).integers(0, nodes, (2, 40))
+    graph = graphs.from_edges(np.ones((nodes, 3), np.float32), *ends, "segment")
+    mask = np.arange(nodes) < 6
+    split = Split(np.arange(nodes, dtype=np.int32) % 3, ~mask, mask, mask, mask)
+    method = METHODS["oodgat"]
+    recipe = recipes.recipe(None, method) | {"hidden": 4, "heads": 2}
+    runs = experiment.make_runs(
+        method, [recipe] * 2, [split] * 2, experiment.keys([0, 1])
+    )
+    task = methods.assemble(method, recipes.module(method, recipe, 2))
+
+    def two_steps(graph, runs):
+        def one(run):
+            state = training.start(task, training.Schedule(), graph, run)
+            return training.train_step(task, graph, run, state)[1]
+
+        return jax.vmap(one)(runs)
+
+    exported = jax.export.export(jax.jit(two_steps), platforms=[platform])(graph, runs)
+    assert exported.platforms == (platform,)

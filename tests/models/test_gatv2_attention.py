@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from oodgat_jax import graphs
-from oodgat_jax.models import attention, gatv2_attention
+from oodgat_jax.models import attention, edge_blocks, gatv2_attention
 
 
 def example(path, nodes=13, edges=50, heads=3, width=5, seed=0):
@@ -30,14 +30,14 @@ def plain(graph, query, h, dropout):
 
 def in_blocks(graph, query, h, dropout):
     logits = gatv2_attention.pair_logits(graph, query, h)
-    return gatv2_attention.attend(graph, logits, h, dropout)
+    return attention.attend_logits(graph, logits, h, dropout)
 
 
 @pytest.mark.parametrize("path", ["sparse", "segment"])
 @pytest.mark.parametrize(("rate", "edges_per_block"), [(0.6, 7), (None, 10_000)])
 def test_values_and_gradients(monkeypatch, path, rate, edges_per_block):
     graph, query, h, g = example(path)
-    monkeypatch.setattr(gatv2_attention, "BLOCK", edges_per_block * query.size)
+    monkeypatch.setattr(edge_blocks, "BLOCK", edges_per_block * query.size)
     dropout = rate and attention.EdgeDropout(jax.random.key(3), rate)
 
     def value_and_gradient(function):
@@ -78,5 +78,5 @@ def test_holds_no_array_of_edges_times_heads_times_width(path):
     compiled = jax.jit(jax.grad(loss, (0, 1))).lower(query, h).compile()
     held = compiled.memory_analysis().temp_size_in_bytes
     full_size = 4 * graph.receivers.shape[0] * query.size
-    assert full_size > 5 * 4 * gatv2_attention.BLOCK
+    assert full_size > 5 * 4 * edge_blocks.BLOCK
     assert held < 0.8 * full_size
