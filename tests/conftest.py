@@ -5,6 +5,10 @@ import jax
 import pytest
 
 from oodgat_jax import datasets
+from oodgat_jax.datasets import download
+
+# Binaries that tests call with a cache of their own still share the compiled kernels.
+os.environ.setdefault("OODGAT_KERNELS_DIR", str(download.cache_dir() / "kernels"))
 
 # Files of few and long tests begin, so that no process is left alone with one.
 LONG = (

@@ -8,7 +8,7 @@ import jraph
 import optax
 
 from oodgat_jax.graphs import reductions
-from oodgat_jax.graphs.sparse import SparseFeatures
+from oodgat_jax.graphs.sparse import SparseFeatures, stands_for_dense
 from oodgat_jax.types import Array, Detector, Predict, Split
 
 
@@ -68,6 +68,8 @@ def input_step(
       dense: of sparse features, move all entries and not only those stored.
       zero_sign: what sign(0) is.
     """
+    if isinstance(graph.nodes, SparseFeatures):
+        dense = dense or stands_for_dense(graph.nodes)
     graph = graph._replace(nodes=as_dense(graph.nodes)) if dense else graph
     values = _values(graph)
     slope = jax.grad(lambda values: loss(_with_values(graph, values)))(values)

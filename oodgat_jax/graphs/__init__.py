@@ -6,11 +6,13 @@ from oodgat_jax.graphs.build import (
     build,
     from_edges,
     stored,
+    uses_native,
     uses_sparse,
     with_self_loops,
 )
 from oodgat_jax.graphs.context import (
     Context,
+    Native,
     context,
     is_sharded,
     on_device,
@@ -33,6 +35,7 @@ __all__ = [
     "DENSE_FROM",
     "KERNELS",
     "Context",
+    "Native",
     "aggregate",
     "build",
     "context",
@@ -50,6 +53,7 @@ __all__ = [
     "sum_edges",
     "symmetric_weights",
     "take",
+    "uses_native",
     "uses_sparse",
     "with_self_loops",
 ]

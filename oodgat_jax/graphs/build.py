@@ -14,13 +14,14 @@ import jraph
 import numpy as np
 import scipy.sparse
 
-from oodgat_jax import registry
+from oodgat_jax import kernels, registry
 from oodgat_jax.graphs import sparse
-from oodgat_jax.graphs.context import Context
+from oodgat_jax.graphs.context import Context, Native
 from oodgat_jax.types import Dataset, Features, InputError
 
-KERNELS = ("auto", "sparse", "segment")
+KERNELS = ("auto", "native", "sparse", "segment")
 DENSE_FROM = 0.2  # share of stored features above which a dense product is faster
+NATIVE_DENSE_FROM = 0.5  # the same for the native kernels
 
 
 def build(dataset: Dataset, kernel: str = "auto") -> jraph.GraphsTuple:
@@ -35,27 +36,40 @@ def from_edges(
     kernel: str = "auto",
 ) -> jraph.GraphsTuple:
     """Builds a graph from features [N, F] and directed edges, which may repeat."""
-    has_pattern = uses_sparse(kernel)
+    has_pattern, is_native = uses_sparse(kernel), uses_native(kernel)
     num_nodes = features.shape[0]
     _check_edges(senders, receivers, num_nodes)
     senders, receivers = with_self_loops(senders, receivers, num_nodes)
     edges = sparse.pattern(receivers, senders, (num_nodes, num_nodes))
     graph = jraph.GraphsTuple(
-        nodes=_features(features),
+        nodes=_features(features, is_native),
         edges=None,
         senders=edges.columns,
         receivers=edges.rows,
         n_node=np.array([num_nodes], np.int32),
         n_edge=np.array([len(senders)], np.int32),
-        globals=Context(pattern=edges if has_pattern else None),
+        globals=Context(
+            pattern=edges if has_pattern else None,
+            native=Native() if is_native else None,
+        ),
     )
     return jax.tree.map(jnp.asarray, graph)
 
 
 def uses_sparse(kernel: str) -> bool:
-    """Returns whether a kernel is the CSR one; "auto" is on the CPU."""
+    """Returns whether a kernel needs the edges' pattern; "auto" does on the CPU."""
     registry.check_name("kernel", kernel, KERNELS)
-    return kernel == "sparse" or (kernel == "auto" and jax.default_backend() == "cpu")
+    on_cpu = jax.default_backend() == "cpu"
+    return kernel in ("sparse", "native") or (kernel == "auto" and on_cpu)
+
+
+def uses_native(kernel: str) -> bool:
+    """Returns whether a kernel means the native ones; "auto": if they are there."""
+    if kernel == "native" and not kernels.status().available:
+        raise InputError(kernels.status().reason)
+    if kernel == "auto" and jax.default_backend() == "cpu":
+        return kernels.status().available
+    return kernel == "native"
 
 
 def stored(features: Features) -> Features:
@@ -69,9 +83,26 @@ def stored(features: Features) -> Features:
     return features
 
 
-def _features(features: Features) -> Any:
+def _features(features: Features, is_native: bool) -> Any:
+    if is_native and is_half_stored(features):
+        half = sparse.features(features)
+        return sparse.with_tiles(half, np.arange(half.shape[0]))
     features = stored(features)
-    return sparse.features(features) if scipy.sparse.issparse(features) else features
+    if not scipy.sparse.issparse(features):
+        return features
+    features = sparse.features(features)
+    return sparse.with_tiles(features) if is_native else features
+
+
+def is_half_stored(features: Features) -> bool:
+    """Returns whether features are dense for XLA and still sparse for native kernels.
+
+    They are then kept as stored entries with the dropout bits of the dense array.
+    """
+    if not scipy.sparse.issparse(features):
+        return False
+    share = features.nnz / max(np.prod(features.shape), 1)
+    return DENSE_FROM <= share < NATIVE_DENSE_FROM
 
 
 def with_self_loops(

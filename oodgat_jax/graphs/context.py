@@ -1,11 +1,11 @@
 """What a graph carries beyond its edges: which kernel to use, and where its nodes are.
 
-`graph.globals` is always a Context. On a graph that is in one place only the pattern
-may be set, and all other entries are None. On a graph that is sharded over devices each
-device sees a graph of its own nodes and the edges into them; its Context says which
-nodes, edges and stored features of the whole graph these are. Receivers are the
-device's own nodes. Senders are positions in `sources(graph, x)`: the own nodes, then
-the halo.
+`graph.globals` is always a Context. On a graph that is in one place only the choice of
+kernel may be set, and all other entries are None. On a graph that is sharded over
+devices each device sees a graph of its own nodes and the edges into them; its Context
+says which nodes, edges and stored features of the whole graph these are. Receivers are
+the device's own nodes. Senders are positions in `sources(graph, x)`: the own nodes,
+then the halo.
 """
 
 import contextlib
@@ -21,10 +21,15 @@ from oodgat_jax.graphs.sparse import Pattern
 from oodgat_jax.types import AnyArray, Array
 
 
+class Native(NamedTuple):
+    """Says, by being there, that edges go to the native kernels."""
+
+
 class Context(NamedTuple):
     """The record in `graph.globals`: B nodes and E edges here, P devices."""
 
     pattern: Pattern | None = None  # [B, B + P M]; None: segment operations
+    native: Native | None = None  # native kernels where they serve; needs the pattern
     send: AnyArray | None = None  # [P, M] int32, own nodes that each device asks for
     node_ids: AnyArray | None = (
         None  # [B] int32, in the whole graph; padding comes last

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse
 from jax.experimental import sparse
 
+from oodgat_jax.kernels.features import Tiles, tiles
 from oodgat_jax.types import AnyArray, Array
 
 
@@ -53,6 +54,7 @@ class SparseFeatures(NamedTuple):
 
     values: AnyArray  # [Z]
     pattern: Pattern
+    tiles: Tiles | None = None  # for the native kernels, if they are to be used
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -82,6 +84,28 @@ def features(matrix: scipy.sparse.csr_array) -> SparseFeatures:
     matrix.sum_duplicates()
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     return SparseFeatures(matrix.data, pattern(rows, matrix.indices, matrix.shape))
+
+
+def with_tiles(
+    features: SparseFeatures, numbers: np.ndarray | None = None
+) -> SparseFeatures:
+    """Indexes host features for the native kernels, if they gain from it.
+
+    Args:
+      features: as numpy arrays.
+      numbers: [N] of the rows, if the features stand for a dense array: then dropout
+        bits are those of the dense array.
+    """
+    entries = features.pattern
+    row_ptr, rows = np.asarray(entries.row_ptr), np.asarray(entries.rows)
+    columns = np.asarray(entries.columns)
+    found = tiles(row_ptr, rows, columns, features.shape, numbers)
+    return features._replace(tiles=found)
+
+
+def stands_for_dense(features: SparseFeatures) -> bool:
+    """Returns whether unstored zeros count as entries, as in a dense array."""
+    return features.tiles is not None and features.tiles.numbers is not None
 
 
 def _pointers(ids: np.ndarray, size: int) -> np.ndarray:

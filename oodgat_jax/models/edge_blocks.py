@@ -104,12 +104,12 @@ def _blocks(edges, numbers):
     order, and with zeros as its values.
     """
     size = edges[0].shape[0]
-    length = min(size, max(1, _block() // numbers))
+    length = max(1, min(size, _block() // numbers))
 
     def split(values):
         ids = jnp.issubdtype(values.dtype, jnp.integer)
         padding = [(0, -size % length), *[(0, 0)] * (values.ndim - 1)]
-        values = jnp.pad(values, padding, mode="edge" if ids else "constant")
+        values = jnp.pad(values, padding, mode="edge" if ids and size else "constant")
         return values.reshape(-1, length, *values.shape[1:])
 
     return jax.tree.map(split, edges)

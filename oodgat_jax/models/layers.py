@@ -13,9 +13,11 @@ import jax.numpy as jnp
 import jraph
 
 from oodgat_jax import graphs
+from oodgat_jax.dropout import dropout
 from oodgat_jax.graphs import sparse
+from oodgat_jax.kernels import features as native
+from oodgat_jax.kernels import library
 from oodgat_jax.models import attention, gatv2_attention
-from oodgat_jax.models.dropout import dropout
 from oodgat_jax.types import Array, Outputs, Rates
 
 _glorot = nn.initializers.glorot_uniform()
@@ -106,12 +108,17 @@ class Linear(nn.Module):
     width: int
 
     @nn.compact
-    def __call__(self, x: Array | sparse.SparseFeatures) -> Array:
+    def __call__(self, x: Array | sparse.SparseFeatures | native.Dropped) -> Array:
         """Maps [N, F] -> [N, width]."""
         kernel = self.param("kernel", _glorot, (x.shape[1], self.width))
         if isinstance(x, sparse.SparseFeatures):
-            return sparse.matmul(x.values, x.pattern, kernel)
-        return x @ kernel
+            x = native.Dropped(x, None, 0.0, None)
+        if not isinstance(x, native.Dropped):
+            return x @ kernel
+        if x.features.tiles is not None and library.serves(x.features.values, kernel):
+            return native.product(x, kernel)
+        stored = native.drop(x)
+        return sparse.matmul(stored.values, stored.pattern, kernel)
 
 
 class Bias(nn.Module):
@@ -164,14 +171,17 @@ def attention_stack(
 
 def drop_features(
     module: nn.Module, graph: jraph.GraphsTuple, rates: Rates | None
-) -> Array | sparse.SparseFeatures:
-    """Drops features; on stored entries alone it has the same distribution."""
+) -> Array | sparse.SparseFeatures | native.Dropped:
+    """Drops features; on stored entries alone it has the same distribution.
+
+    Sparse features are dropped when they are multiplied, see `Linear`.
+    """
     x = graph.nodes
     if rates is None:
         return x
     key, here = module.make_rng("dropout"), graphs.context(graph)
     if isinstance(x, sparse.SparseFeatures):
-        return x._replace(values=dropout(key, x.values, rates.input, here.entry_ids))
+        return native.Dropped(x, key, rates.input, here.entry_ids)
     return dropout(key, x, rates.input, here.node_ids)
 
 

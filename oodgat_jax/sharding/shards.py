@@ -52,7 +52,7 @@ def shard_parts(
     read: ReadPart, layout: Layout, mesh: Mesh, kernel: str = "auto"
 ) -> Sharded:
     """Shards a graph that is read part by part, as its layout says."""
-    use_sparse = graphs.uses_sparse(kernel)
+    kernels = graphs.uses_sparse(kernel), graphs.uses_native(kernel)
     here = placement.shards_here(mesh)
     found = {n: read(*layout.starts[n : n + 2].tolist()) for n in here}
     needs = [sizes(layout, number, part) for number, part in found.items()]
@@ -63,7 +63,7 @@ def shard_parts(
     firsts = np.cumsum(counts) - counts
     total = int(counts.sum())
     local = {
-        n: build(layout, n, found.pop(n), fit, total, int(firsts[n]), use_sparse)
+        n: build(layout, n, found.pop(n), fit, total, int(firsts[n]), *kernels)
         for n in here
     }
     graph = placement.stack_shards(mesh, local)
@@ -133,6 +133,7 @@ def build(
     num_edges: int,
     first_edge: int,
     use_sparse: bool,
+    use_native: bool = False,
 ) -> jraph.GraphsTuple:
     """Builds one device's shard, as numpy arrays.
 
@@ -146,6 +147,7 @@ def build(
       num_edges: of the whole graph.
       first_edge: number of the first edge, if the part does not say.
       use_sparse: whether products go through the CSR kernel.
+      use_native: whether the native kernels are used where they serve.
     """
     want = wanted(layout, shard, part)
     senders, receivers = _local_edges(layout, shard, part, fit, want)
@@ -154,7 +156,7 @@ def build(
         columns = layout.size + layout.num_shards * fit.halo
         pattern = _pattern(receivers, senders, (layout.size, columns))
     return jraph.GraphsTuple(
-        nodes=_features(part, layout.size, fit),
+        nodes=_features(part, layout.size, fit, use_native),
         edges=None,
         senders=senders,
         receivers=receivers,
@@ -162,6 +164,7 @@ def build(
         n_edge=np.array([fit.edges], np.int32),
         globals=graphs.Context(
             pattern=pattern,
+            native=graphs.Native() if use_native else None,
             send=_ask(layout, fit, want),
             node_ids=layout.ids(shard),
             is_real=np.arange(layout.size) < part.features.shape[0],
@@ -233,7 +236,7 @@ def _ask(layout: Layout, fit: Sizes, want: Wanted) -> np.ndarray:
     return ask
 
 
-def _features(part: Part, size: int, fit: Sizes) -> Any:
+def _features(part: Part, size: int, fit: Sizes, use_native: bool) -> Any:
     rows, width = part.features.shape
     if not scipy.sparse.issparse(part.features):
         padded = np.zeros((size, width), np.float32)
@@ -244,7 +247,8 @@ def _features(part: Part, size: int, fit: Sizes) -> Any:
     row = np.concatenate([row, np.full(more, size - 1)])
     column = np.concatenate([stored.indices, np.zeros(more, int)])
     values = np.concatenate([stored.data, np.zeros(more, np.float32)])
-    return sparse.SparseFeatures(values, _pattern(row, column, (size, width)))
+    features = sparse.SparseFeatures(values, _pattern(row, column, (size, width)))
+    return sparse.with_tiles(features) if use_native else features
 
 
 def _entry_numbers(part: Part, fit: Sizes) -> np.ndarray | None:

@@ -136,7 +136,7 @@ def test_edges_may_be_lists():
 def test_empty_graph_and_unknown_kernel_are_refused():
     with pytest.raises(InputError, match="no nodes"):
         graphs.from_edges(np.ones((0, 1)), np.array([], int), np.array([], int))
-    with pytest.raises(InputError, match="choose from auto, sparse, segment"):
+    with pytest.raises(InputError, match="choose from auto, native, sparse, segment"):
         graphs.from_edges(np.ones((2, 1)), np.array([0]), np.array([1]), "dense")
 
 

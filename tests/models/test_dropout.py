@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from oodgat_jax.models import dropout
+from oodgat_jax import dropout
 from oodgat_jax.models.attention import EdgeDropout
 
 SIZE = 1 << 17

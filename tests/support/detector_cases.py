@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
@@ -48,8 +49,7 @@ def make(path: str = "sparse", stored: str = "sparse", seed: int = 0) -> Case:
 
 def jnp_tree(features):
     """SparseFeatures on the device."""
-    pattern = sparse.Pattern(*map(jnp.asarray, features.pattern))
-    return sparse.SparseFeatures(jnp.asarray(features.values), pattern)
+    return jax.tree.map(jnp.asarray, features)
 
 
 def linear(weights: np.ndarray):

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse
 from jax.sharding import PartitionSpec as P
 
-from oodgat_jax import evaluation, graphs, methods, metrics, splits, training
+from oodgat_jax import evaluation, graphs, kernels, methods, metrics, splits, training
 from oodgat_jax.detectors import DETECTORS, FACTORIES
 from oodgat_jax.graphs import reductions
 from oodgat_jax.methods import recipes
@@ -88,13 +88,25 @@ def fifty_steps(*texts):
         np.testing.assert_array_equal(states.best_step, one.best_step)
 
 
+def native_cases():
+    """With the native kernels, where they can be compiled."""
+    if not kernels.status().available:
+        return []
+    few = with_sparse_features(DATASET)
+    return [
+        (DATASET, "native", ["oodgat", "gat", "gatv2", "gcn"]),
+        (few, "native", ["oodgat", "gat", "mlp"]),
+    ]
+
+
 def gradients():
-    """Loss, gradient and validation of every method, on both paths."""
+    """Loss, gradient and validation of every method, with all kernels."""
     mesh = meshes.build(meshes.parse(f"graph:{len(jax.devices())}"))
     cases = [
         (DATASET, "segment", list(methods.METHODS)),
         (DATASET, "sparse", ["oodgat", "gat", "gatv2", "gcn"]),
         (with_sparse_features(DATASET), "sparse", ["oodgat"]),
+        *native_cases(),
     ]
     for dataset, kernel, names in cases:
         whole = graphs.build(dataset, kernel)

@@ -20,9 +20,15 @@ def bits(key: Array, positions: AnyArray) -> Array:
     The multiply-xorshift mixer `lowbias32` (constants found by C. Wellons' search for
     the lowest avalanche bias) on a counter whose start and stride come from the key.
     """
+    start, stride = counter(key)
+    return _mix(jnp.asarray(positions) * stride + start)
+
+
+def counter(key: Array) -> tuple[Array, Array]:
+    """Returns the key's counter: position i is start + i stride, uint32."""
     first, second = jax.random.key_data(key)[-2:]
     start = _mix(first + _mix(second))  # differs for keys of equal stride, as 2 and 3
-    return _mix(positions * (second | 1) + start)
+    return start, second | 1
 
 
 def _mix(x: Array) -> Array:
@@ -33,9 +39,13 @@ def _mix(x: Array) -> Array:
 
 def keep(key: Array, positions: AnyArray, rate: Array | float) -> Array:
     """Factors 1 / (1 - rate) with probability 1 - rate, else 0; rate may be traced."""
-    levels = jnp.asarray((1.0 - rate) * _LEVELS, jnp.uint32)
-    kept = (bits(key, positions) >> 8) < levels
+    kept = (bits(key, positions) >> 8) < level(rate)
     return jnp.where(kept, 1.0 / (1.0 - rate), 0.0)
+
+
+def level(rate: Array | float) -> Array:
+    """Returns the uint32 below which the first 24 bits of a kept position are."""
+    return jnp.asarray((1.0 - rate) * _LEVELS, jnp.uint32)
 
 
 def dropout(
