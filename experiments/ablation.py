@@ -16,22 +16,24 @@ What is recorded there, or as a row of the main table in `end_to_end.jsonl` besi
 and a half on two cores, half an hour with --seeds=1.
 """
 
+import functools
 from collections.abc import Sequence
 
 from absl import flags
 
-from experiments.support import choices, paper_results, study
-from oodgat_jax import datasets, tables
+from experiments.support import paper_results, study, study_flags, trainings
+from experiments.support.study import Study
+from experiments.support.trainings import Training
+from oodgat_jax import tables
 from oodgat_jax.cli import app
-from oodgat_jax.methods import METHODS
-from oodgat_jax.records import Record, count_runs, kept_metrics, read_records
-from oodgat_jax.registry import check_names
-from oodgat_jax.types import InputError
+from oodgat_jax.methods import METHODS, recipes
+from oodgat_jax.records import Record, count_runs, kept_metrics
+from oodgat_jax.registry import check_name, check_names
 
 FLAGS = flags.FLAGS
 PAPER = ("amazon-computers",)
-SHARED = (*study.SHARED, "method")
-OWN: app.Definitions = choices.one(*PAPER) | {
+SHARED = (*study_flags.TRAINING, "method")
+OWN: app.Definitions = study_flags.one_dataset(*PAPER) | {
     "rows": (
         flags.DEFINE_list,
         None,
@@ -39,7 +41,6 @@ OWN: app.Definitions = choices.one(*PAPER) | {
         {},
     ),
 }
-FILE = "ablation.jsonl"
 METRICS = {"accuracy": "Accuracy", "auroc": "AUROC", "weighted_f1": "F1 (best)"}
 SHORT = {"consistency": "con", "entropy": "ent", "discrepancy": "dis"}
 NOTE = (
@@ -48,14 +49,9 @@ NOTE = (
 )
 
 
-def main() -> None:
-    """Trains what is missing, draws."""
-    folder = app.out_folder(FLAGS.out)
-    if not FLAGS.from_records:
-        (name,) = choices.names(FLAGS.dataset, PAPER, FLAGS.data_dir)
-        study.train(folder / FILE, trainings(name, FLAGS.method))
-    records = read_records(folder / FILE)
-    study.show(folder, "ablation", draw(records), note(records))
+def main() -> int | None:
+    """Trains what is missing, then draws."""
+    return study.run(STUDY)
 
 
 def subsets(terms: Sequence[str]) -> list[tuple[str, ...]]:
@@ -65,26 +61,27 @@ def subsets(terms: Sequence[str]) -> list[tuple[str, ...]]:
     return list(dict.fromkeys([*found, tuple(terms)]))
 
 
-def trainings(name: str, method: str) -> list[study.Training]:
-    """One per subset of the method's terms; settings go where they are known."""
-    definition = METHODS.get(method)
-    if definition is None or not definition.regularizers:
-        able = ", ".join(key for key, each in METHODS.items() if each.regularizers)
-        raise InputError(f"--method={method} has no regularisers: choose from {able}.")
-    rows = _chosen(subsets(definition.regularizers), FLAGS.rows)
-    chosen = study.recipes_of([(name, method, terms) for terms in rows])
-    dataset = datasets.load(name, FLAGS.data_dir)
+def every_training() -> list[Training]:
+    """Returns one training per row; settings go where they are known."""
+    (name,) = study_flags.dataset_names(FLAGS.dataset, PAPER, FLAGS.data_dir)
+    able = [key for key, each in METHODS.items() if each.regularizers]
+    check_name("method with regularizers", FLAGS.method, able)
+    rows = _chosen(subsets(METHODS[FLAGS.method].regularizers), FLAGS.rows)
+    plain = [recipes.recipe(name, FLAGS.method, regularizers=row) for row in rows]
+    chosen = recipes.override_known(plain, FLAGS.set)
+    load = functools.partial(trainings.loader(), name)
     return [
-        study.Training(
-            f"{method} on {name}, {title(terms)}",
-            dataset,
-            method,
+        trainings.of_method(
+            f"{FLAGS.method} on {name}, {title(row)}",
+            name,
+            load,
+            FLAGS.method,
             recipe,
-            {"regularizers": list(terms)},
-            definition._replace(terms=terms),
+            keys={"regularizers": list(row)},
+            definition=METHODS[FLAGS.method]._replace(regularizers=row),
             unchanged=True,
         )
-        for terms, recipe in zip(rows, chosen, strict=True)
+        for row, recipe in zip(rows, chosen, strict=True)
     ]
 
 
@@ -136,8 +133,6 @@ def draw(records: Sequence[Record]) -> tables.Table:
         for (row, detector), record in find(records, dataset, method).items():
             cells = _cells(record, row, detector)
             rows.append([dataset, f"{method}-{detector}", row, *cells])
-    if not rows:
-        raise InputError("There is no record of an ablation: run it first.")
     return tables.Table(["Data set", "Method", "Loss", *METRICS.values()], rows)
 
 
@@ -153,6 +148,18 @@ def _cells(record: Record, row: str, detector: str) -> list[tables.Cell]:
         tables.result(kept[m], paper_results.figure("ablation", row, name, m))
         for m in METRICS
     ]
+
+
+STUDY = Study(
+    name="ablation",
+    title="Ablation",
+    about="OODGAT trained with some of its regularizers only.",
+    command="python -m experiments.ablation --seeds=1 --out=experiments/records",
+    trainings=every_training,
+    tables=study.single(draw),
+    note=note,
+    caption="By terms of the loss",
+)
 
 
 if __name__ == "__main__":

@@ -27,30 +27,25 @@ size and every number of simulated devices: memory, bytes moved and time; see
 docs/scale.md. Records are appended to OUT/scale.jsonl.
 """
 
-import concurrent.futures
 import datetime
 import itertools
-import multiprocessing
 import pathlib
 import re
 import subprocess
 import sys
-import time
-from typing import NamedTuple
+from collections.abc import Sequence
 
-import jax
-import numpy as np
 from absl import flags
 
-from experiments.support import machine, scale
-from oodgat_jax import datasets, experiment, graphs, methods, splits, tables, training
+from experiments.support import paper_results, scale, speed
+from experiments.support.study import Study, single
+from experiments.support.worker import in_process
+from oodgat_jax import tables
 from oodgat_jax.cli import app
-from oodgat_jax.datasets import streaming
-from oodgat_jax.graphs.sparse import SparseFeatures
-from oodgat_jax.methods import recipes
-from oodgat_jax.records import append_lines, versions
+from oodgat_jax.datasets import DATASETS
+from oodgat_jax.records import Record, append_lines, read_lines, versions
 from oodgat_jax.registry import check_names
-from oodgat_jax.types import Dataset, InputError
+from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
 SHARED = ("datasets", "method", "data_dir", "out")
@@ -101,37 +96,15 @@ OWN: app.Definitions = {
     "peer": (flags.DEFINE_string, None, "Command that prints ms_per_step: X.", {}),
 }
 
-EDGES_PER_NODE = 20
 PEER_TIMEOUT = 3600
-LEAST_CHECKS = 6  # so that most calls of a run do not start it
-NO_PATIENCE = 1_000_000  # no run stops before the last step
-
-
-class Job(NamedTuple):
-    """One measurement, in a process of its own."""
-
-    dataset: str  # a name, or the number of nodes of a generated graph
-    variant: str
-    method: str
-    runs: int
-    seconds: float
-    data_dir: str | None
-
-
-class Variant(NamedTuple):
-    """How the runs are spread."""
-
-    kernel: str
-    devices: int | None  # None: one per core
-    batched: bool
-
-
-VARIANTS = {
-    "one": Variant("sparse", 1, False),
-    "segment": Variant("segment", None, False),
-    "sparse": Variant("sparse", None, False),
-    "vmap": Variant("segment", 1, True),
-}
+SMALLEST = 1000  # nodes of a generated graph
+NOTE = (
+    "A step of one run, validation included, while {runs} runs go on {cores} cores "
+    "(`experiments.benchmark`, variant sparse). The authors' PyTorch code takes its "
+    "runs one at a time; its figures were taken on another machine of two cores."
+)
+GENERATED = " Generated graphs were measured with {runs} runs."
+# Of the table that is printed, and of the one in documents.
 HEADER = (
     "data set",
     "variant",
@@ -142,6 +115,15 @@ HEADER = (
     "ns/edge",
     "GFLOP/s",
     "of matmul",
+)
+BESIDE_AUTHORS = (
+    "Graph",
+    "ms",
+    "authors' ms",
+    "times faster",
+    "GB",
+    "compile s",
+    "ns / edge",
 )
 
 
@@ -154,10 +136,10 @@ def main() -> None:
     rows = []
     for job in _jobs():
         print(f"measuring {job.variant} on {job.dataset} ...", file=sys.stderr)
-        record = _in_process(job)
+        record = in_process(speed.measure, job, FLAGS.plugin)
         if FLAGS.peer and job.variant == "sparse":
             record["peer_ms_per_step"] = peer_ms(FLAGS.peer)
-        _append(folder / "benchmark.jsonl", record)
+        _append(folder / STUDY.file, record)
         rows.append(record)
     print(table(rows))
 
@@ -169,8 +151,8 @@ def _scale(folder: pathlib.Path) -> None:
     for job in scale.jobs(sizes, devices, FLAGS.method, FLAGS.steps):
         count = job.devices or "one, whole"
         print(f"measuring {job.nodes} nodes, devices: {count} ...", file=sys.stderr)
-        rows.append(scale.in_process(job))
-        _append(folder / "scale.jsonl", rows[-1])
+        rows.append(in_process(scale.measure, job, FLAGS.plugin))
+        _append(folder / SCALE.file, rows[-1])
     print(tables.as_text(scale.draw(rows)))
 
 
@@ -188,98 +170,6 @@ def table(records: list[dict]) -> str:
         header = (*HEADER, "peer ms", "times faster")
     rows = [_row(record, len(header)) for record in records]
     return tables.as_text(tables.Table(header, rows, ("",) * len(header)))
-
-
-def measure(job: Job) -> dict:
-    """Trains for about `job.seconds` and returns what was seen."""
-    variant = VARIANTS[job.variant]
-    training.use_cores(variant.devices)
-    dataset = _dataset(job)
-    graph = graphs.build(dataset, variant.kernel)
-    runs, task, recipe = _prepare(dataset, job)
-    slots = job.runs if variant.batched else None
-
-    def seconds(steps: int, runs: training.Run, watch: Watch | None = None) -> float:
-        schedule = training.Schedule(steps, patience=NO_PATIENCE)
-        began = time.perf_counter()
-        training.train(task, graph, runs, schedule, slots=slots, progress=watch)
-        return time.perf_counter() - began
-
-    few = jax.tree.map(lambda leaf: leaf[: len(jax.local_devices())], runs)
-    cold, warm = seconds(11, few), seconds(11, few)
-    steps = _steps(job.seconds, warm * job.runs / few.key.shape[0])
-    seconds(steps, few)  # compiles this number of steps
-    together = min(job.runs, slots or len(jax.local_devices()))
-    watch = Watch(together, job.runs)
-    seconds(steps, runs, watch)
-    ms = watch.ms_per_step()
-    peaks = machine.peaks()
-    flops = step_flops(graph, recipe, dataset.num_classes)
-    return {
-        "dataset": dataset.name,
-        "method": job.method,
-        "variant": job.variant,
-        "runs": job.runs,
-        "steps": steps,
-        "devices": len(jax.local_devices()),
-        "nodes": graphs.num_nodes(graph),
-        "edges": int(graph.senders.shape[0]),
-        "ms_per_step": ms,
-        "runs_per_minute": 60e3 / (ms * recipe["max_steps"]),
-        "compile_seconds": cold - warm,
-        "gflops": flops / ms / 1e6,
-        "peak_memory_gb": machine.peak_memory_gb(),
-        **peaks._asdict(),
-    }
-
-
-class Watch:
-    """Looks at the clock when training begins and whenever it reports.
-
-    Args:
-      together: how many runs go at the same time.
-      total: how many there are.
-    """
-
-    def __init__(self, together: int, total: int):
-        self._together = together
-        self._seen = [(time.perf_counter(), training.Progress(0, 0, 0, total, 0.0))]
-
-    def __call__(self, progress: training.Progress) -> None:
-        """Notes where the runs are."""
-        self._seen.append((time.perf_counter(), progress))
-
-    def ms_per_step(self) -> float:
-        """Of all runs together, while every device was busy.
-
-        Calls that start runs are left out if there are others: a run of a thousand
-        steps is started once.
-        """
-        busy, under_way, finished_before = [], [], None
-        for (began, before), (ended, after) in itertools.pairwise(self._seen):
-            if before.total - before.finished < self._together:
-                break
-            busy.append((ended - began, after.steps - before.steps))
-            if before.finished == finished_before:
-                under_way.append(busy[-1])
-            finished_before = before.finished
-        spent, steps = np.sum(under_way or busy, axis=0)
-        return 1e3 * spent / steps
-
-
-def step_flops(graph, recipe: recipes.Recipe, num_classes: int) -> int:
-    """Multiplications and additions of one step of a two-layer attention network.
-
-    Forward and backward: two products with the features, four products with the
-    graph per layer, three products between the layers.
-    """
-    heads, hidden = recipe.get("heads", 1), recipe["hidden"]
-    nodes, edges = graphs.num_nodes(graph), graph.senders.shape[0]
-    sparse = isinstance(graph.nodes, SparseFeatures)
-    stored = (graph.nodes.values if sparse else graph.nodes).size
-    first = 2 * 2 * stored * heads * hidden
-    middle = 3 * 2 * nodes * (heads * hidden) * (heads * num_classes)
-    return first + middle + 4 * 2 * edges * heads * (hidden + num_classes)
 
 
 def peer_ms(command: str) -> float:
@@ -302,48 +192,16 @@ def peer_ms(command: str) -> float:
     return float(found[-1])
 
 
-def _jobs() -> list[Job]:
-    check_names("variant", FLAGS.variants, VARIANTS)
-    check_names("data set", FLAGS.datasets, datasets.DATASETS)
-    for size in FLAGS.sizes:
-        if not size.isdigit() or int(size) < 1000:
-            raise InputError(f"--sizes takes numbers of nodes from 1000, not '{size}'.")
+def _jobs() -> list[speed.Job]:
+    check_names("variant", FLAGS.variants, speed.VARIANTS)
+    check_names("data set", FLAGS.datasets, DATASETS)
+    _numbers("sizes", SMALLEST)
+    same = FLAGS.method, FLAGS.runs, FLAGS.seconds, FLAGS.data_dir
     return [
-        Job(name, variant, FLAGS.method, FLAGS.runs, FLAGS.seconds, FLAGS.data_dir)
+        speed.Job(name, variant, *same)
         for name in [*FLAGS.datasets, *FLAGS.sizes]
         for variant in FLAGS.variants
     ]
-
-
-def _in_process(job: Job) -> dict:
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
-        return pool.submit(measure, job).result()
-
-
-def _dataset(job: Job) -> Dataset:
-    if not job.dataset.isdigit():
-        return datasets.load(job.dataset, job.data_dir)
-    name = f"generated-{job.dataset}-{EDGES_PER_NODE * int(job.dataset)}"
-    return streaming.in_memory(streaming.open_streamed(name, job.data_dir))
-
-
-def _prepare(
-    dataset: Dataset, job: Job
-) -> tuple[training.Run, training.Task, recipes.Recipe]:
-    known = dataset.name if dataset.name in datasets.DATASETS else None
-    recipe = recipes.recipe(known, job.method)
-    method = methods.METHODS[job.method]
-    module = recipes.module(method, recipe, dataset.num_classes)
-    drawn = [splits.draw(dataset, seed) for seed in range(job.runs)]
-    keys = experiment.keys(range(job.runs))
-    runs = experiment.make_runs(method, [recipe] * job.runs, drawn, keys)
-    return runs, methods.assemble(method, module), recipe
-
-
-def _steps(seconds: float, eleven_steps: float) -> int:
-    """A number of steps, one more than a multiple of ten, that takes about as long."""
-    return 1 + 10 * int(np.clip(seconds / eleven_steps, LEAST_CHECKS, 100))
 
 
 def _append(path, record: dict) -> None:
@@ -368,6 +226,85 @@ def _row(record: dict, width: int) -> list[tables.Cell]:
     if width > len(HEADER):
         texts += [f"{peer:.0f}", f"{peer / ms:.1f}"] if peer else ["", ""]
     return [tables.Cell(text) for text in texts]
+
+
+def draw(records: Sequence[Record]) -> tables.Table:
+    """Real data sets from their latest measurements, then generated graphs by size."""
+    return tables.Table(
+        BESIDE_AUTHORS, [_beside_authors(record) for record in _chosen(records)]
+    )
+
+
+def note(records: Sequence[Record]) -> str:
+    """What the table's figures are."""
+    chosen = _chosen(records)
+    real = [r for r in chosen if not _generated(r)] or chosen
+    runs, cores = (max(r[name] for r in real) for name in ("runs", "devices"))
+    text = NOTE.format(runs=runs, cores=cores)
+    others = {r["runs"] for r in filter(_generated, chosen)} - {runs}
+    return text + GENERATED.format(runs=min(others)) if others else text
+
+
+def _chosen(records: Sequence[Record]) -> list[Record]:
+    """The latest measurements of variant sparse.
+
+    Raises:
+      InputError: there is none.
+    """
+    sparse = {r["dataset"]: r for r in records if r["variant"] == "sparse"}
+    if not sparse:
+        raise InputError("There is no measurement of variant sparse.")
+    ordered = [sparse[name] for name in paper_results.in_order(sparse)]
+    made = filter(_generated, ordered)
+    real = itertools.filterfalse(_generated, ordered)
+    return [*real, *sorted(made, key=lambda r: r["nodes"])]
+
+
+def _generated(record: Record) -> bool:
+    return record["dataset"].startswith("generated")
+
+
+def _beside_authors(record: Record) -> list[str]:
+    ms, theirs = record["ms_per_step"], paper_results.authors_ms(record["dataset"])
+    name = record["dataset"]
+    if _generated(record):
+        name = f"generated, {record['nodes']:,} nodes, {record['edges']:,} edges"
+    return [
+        name,
+        f"{ms:,.1f}",
+        f"{theirs:,.0f}" if theirs else "",
+        f"{theirs / ms:.1f}" if theirs else "",
+        f"{record['peak_memory_gb']:.1f}",
+        f"{record['compile_seconds']:.0f}",
+        f"{1e6 * ms / record['edges']:,.0f}",
+    ]
+
+
+STUDY = Study(
+    name="benchmark",
+    title="Speed",
+    about="The time of a training step beside the authors' code.",
+    command="python -m experiments.benchmark --out=experiments/records \\\n"
+    "    --variants=sparse \\\n"
+    "    --datasets=cora,amazon-computers,amazon-photo,coauthor-cs",
+    tables=single(draw),
+    note=note,
+    caption="Training",
+    read=read_lines,
+)
+SCALE = Study(
+    name="scale",
+    title="Graphs sharded over devices",
+    about="What a training step costs each device when a graph is sharded, on "
+    "generated graphs and simulated devices; `whole` is the graph on one device.",
+    command="python -m experiments.benchmark --scale --out=experiments/records \\\n"
+    "    --sizes=20000,40000,80000\n"
+    "python -m experiments.benchmark --scale --out=experiments/records \\\n"
+    "    --sizes=1000000 --devices=8 --steps=0",
+    tables=single(scale.draw),
+    caption="Memory, communication and time of a step",
+    read=read_lines,
+)
 
 
 if __name__ == "__main__":

@@ -19,18 +19,21 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from experiments.support import choices, main_table, paper_results, study
-from oodgat_jax import datasets, tables
+from experiments.support import main_table, paper_results, study, study_flags, trainings
+from experiments.support.study import Study
+from experiments.support.trainings import Training
+from oodgat_jax import tables
 from oodgat_jax.cli import app
 from oodgat_jax.datasets import edge_kinds
-from oodgat_jax.records import Record, count_runs, kept_metrics, latest, read_records
-from oodgat_jax.types import InputError
+from oodgat_jax.records import Record, count_runs, kept_metrics, latest
 
 FLAGS = flags.FLAGS
 SHARES = (0.0, 0.5, 1.0)
 PAPER = ("cora", "amazon-computers", "amazon-photo", "coauthor-cs")
-OWN: app.Definitions = choices.several(PAPER) | app.defaulting(method="gcn")
-FILE = "edge_removal.jsonl"
+OWN: app.Definitions = {
+    **study_flags.several_datasets(PAPER),
+    **app.defaulting(method="gcn"),
+}
 NOTE = (
     "Accuracy in percent, mean ± standard deviation over {runs} runs, in parentheses "
     "the paper's figure. The last column is the paired difference between all and none "
@@ -38,48 +41,41 @@ NOTE = (
 )
 
 
-def main() -> None:
-    """Trains what is missing, draws."""
-    folder = app.out_folder(FLAGS.out)
-    if not FLAGS.from_records:
-        names = choices.names(FLAGS.datasets, PAPER, FLAGS.data_dir)
-        recipes = [study.recipe(name, FLAGS.method) for name in names]
-        for name, recipe in zip(names, recipes, strict=True):
-            study.train(folder / FILE, trainings(name, FLAGS.method, recipe))
-    records = read_records(folder / FILE)
-    study.show(folder, "edge_removal", draw(records), note(records))
+def main() -> int | None:
+    """Trains what is missing, then draws."""
+    return study.run(STUDY)
 
 
-def trainings(name: str, method: str, recipe) -> list[study.Training]:
-    """One per share of inter-edges removed."""
-    dataset = datasets.load(name, FLAGS.data_dir)
+def every_training() -> list[Training]:
+    """Returns one training per data set and share of inter-edges removed."""
+    names = study_flags.dataset_names(FLAGS.datasets, PAPER, FLAGS.data_dir)
+    chosen = {name: trainings.recipe(name, FLAGS.method) for name in names}
+    load = trainings.loader()
     return [
-        study.Training(
-            f"{method} on {name}, {share:.0%} of inter-edges removed",
-            edge_kinds.without(dataset, "inter", share),
-            method,
+        trainings.of_method(
+            f"{FLAGS.method} on {name}, {share:.0%} of inter-edges removed",
+            name,
+            lambda name=name, share=share: edge_kinds.without(
+                load(name), "inter", share
+            ),
+            FLAGS.method,
             recipe,
-            {"removed_inter_edges": share},
+            keys={"removed_inter_edges": share},
             unchanged=share == 0,
         )
+        for name, recipe in chosen.items()
         for share in SHARES
     ]
 
 
 def draw(records: Sequence[Record]) -> tables.Table:
-    """A row per data set and method, a column per share.
-
-    Raises:
-      InputError: there is no record.
-    """
+    """Draws a row per data set and method, a column per share."""
     rows = [
         _row(records, dataset, method)
         for dataset in paper_results.in_order([record["dataset"] for record in records])
         for method in dict.fromkeys(record["method"] for record in records)
         if latest(records, dataset=dataset, method=method)
     ]
-    if not rows:
-        raise InputError("There is no record of edge removal: run it first.")
     shares = [f"{share:.0%} removed" for share in SHARES]
     return tables.Table(["Data set", "Method", *shares, "100 % less 0 %"], rows)
 
@@ -121,5 +117,17 @@ def _cell(record: Record | None, share: float) -> tables.Cell | str:
     return tables.result(kept_metrics(record)["accuracy"], paper)
 
 
+STUDY = Study(
+    name="edge_removal",
+    title="Removing inter-edges",
+    about="Accuracy of a classifier when edges between ID and OOD nodes go.",
+    command="python -m experiments.edge_removal --out=experiments/records",
+    trainings=every_training,
+    tables=study.single(draw),
+    note=note,
+    caption="Accuracy",
+)
+
+
 if __name__ == "__main__":
-    app.run(main, study.SHARED, OWN, goes_on=True)
+    app.run(main, study_flags.TRAINING, OWN, goes_on=True)

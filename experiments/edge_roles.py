@@ -23,17 +23,19 @@ from absl import flags
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.support import choices, figures, paper_results, study
-from oodgat_jax import datasets, experiment, tables
+from experiments.support import figures, paper_results, study, study_flags, trainings
+from experiments.support.study import Study
+from experiments.support.trainings import Training
+from oodgat_jax import experiment, tables
 from oodgat_jax.cli import app
 from oodgat_jax.datasets import edge_kinds
-from oodgat_jax.records import Record, count_runs, kept_metrics, latest, read_records
-from oodgat_jax.types import Dataset, InputError
+from oodgat_jax.methods import recipes
+from oodgat_jax.records import Record, count_runs, kept_metrics, latest
+from oodgat_jax.types import Dataset
 
 FLAGS = flags.FLAGS
 PAPER = ("cora",)
-OWN: app.Definitions = choices.one(*PAPER) | app.defaulting(method="gcn")
-FILE = "edge_roles.jsonl"
+OWN: app.Definitions = study_flags.one_dataset(*PAPER) | app.defaulting(method="gcn")
 # What a curve's graph lacks: kinds of edges.
 SUBSETS: Mapping[str, tuple[str, ...]] = {
     "all edges": (),
@@ -48,36 +50,37 @@ NOTE = (
 )
 
 
-def main() -> None:
-    """Trains what is missing, draws."""
-    folder = app.out_folder(FLAGS.out)
-    if not FLAGS.from_records:
-        (name,) = choices.names(FLAGS.dataset, PAPER, FLAGS.data_dir)
-        study.train(folder / FILE, trainings(name, FLAGS.method), _curve)
-    records = read_records(folder / FILE)
-    drawn = draw_figures(records)
-    study.show(folder, "edge_roles", draw(records), note(records), drawn)
+def main() -> int | None:
+    """Trains what is missing, then draws."""
+    return study.run(STUDY)
 
 
-def trainings(name: str, method: str) -> list[study.Training]:
-    """The graph-free MLP, then the method on each graph."""
-    methods = list(dict.fromkeys(("mlp", method)))
-    found = study.recipes_of([(name, each, None) for each in methods])
-    chosen = dict(zip(methods, found, strict=True))
-    dataset = datasets.load(name, FLAGS.data_dir)
-    found = [_training(dataset, "mlp", chosen["mlp"], "all edges")]
-    for title in SUBSETS if method != "mlp" else ():
-        found.append(_training(dataset, method, chosen[method], title))
-    return found
+def every_training() -> list[Training]:
+    """Returns the trainings of the graph-free MLP and of the method on each graph."""
+    (name,) = study_flags.dataset_names(FLAGS.dataset, PAPER, FLAGS.data_dir)
+    pairs = [("mlp", "all edges"), *((FLAGS.method, title) for title in SUBSETS)]
+    pairs = pairs[:1] if FLAGS.method == "mlp" else pairs
+    plain = [recipes.recipe(name, method) for method, _ in pairs]
+    chosen, load = recipes.override_known(plain, FLAGS.set), trainings.loader()
+    return [
+        trainings.of_method(
+            f"{method} on {name}, {title}",
+            name,
+            lambda title=title: without_edges(load(name), SUBSETS[title]),
+            method,
+            recipe,
+            keys={"removed_edges": list(SUBSETS[title])},
+            further=_curve,
+        )
+        for (method, title), recipe in zip(pairs, chosen, strict=True)
+    ]
 
 
-def _training(dataset: Dataset, method: str, recipe, title: str) -> study.Training:
-    changed = dataset
-    for kind in SUBSETS[title]:
-        changed = edge_kinds.without(changed, kind)
-    keys = {"removed_edges": list(SUBSETS[title])}
-    title = f"{method} on {dataset.name}, {title}"
-    return study.Training(title, changed, method, recipe, keys)
+def without_edges(dataset: Dataset, kinds: Sequence[str]) -> Dataset:
+    """Returns the data set without edges of these kinds."""
+    for kind in kinds:
+        dataset = edge_kinds.without(dataset, kind)
+    return dataset
 
 
 def curve(scores: np.ndarray, is_ood: np.ndarray) -> np.ndarray:
@@ -138,8 +141,6 @@ def draw(records: Sequence[Record]) -> tables.Table:
             kept = kept_metrics(record)
             cells = [tables.result(kept[metric]) for metric in ("auroc", "fpr95")]
             rows.append([dataset, _name(record), title, *cells])
-    if not rows:
-        raise InputError("There is no record of edge roles: run it first.")
     return tables.Table(["Data set", "Method", "Graph", "AUROC", "FPR95"], rows)
 
 
@@ -181,5 +182,19 @@ def _panel(axis: Axes, curves: Mapping[str, Record], title: str) -> None:
     axis.legend(title="AUROC in parentheses", loc="lower right")
 
 
+STUDY = Study(
+    name="edge_roles",
+    title="The roles of edges in detection",
+    about="Detection with and without a graph, and on graphs that lack some edges.",
+    command="python -m experiments.edge_roles --out=experiments/records",
+    trainings=every_training,
+    tables=study.single(draw),
+    figures=draw_figures,
+    note=note,
+    caption="Areas under the curves",
+    figure_caption="{}: ROC curves of detection",
+)
+
+
 if __name__ == "__main__":
-    app.run(main, study.SHARED, OWN, goes_on=True)
+    app.run(main, study_flags.TRAINING, OWN, goes_on=True)

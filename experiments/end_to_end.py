@@ -1,4 +1,4 @@
-"""The paper's main table, trained end to end: five baselines and OODGAT; and GKDE.
+"""Trains the methods of the paper's main table end to end: baselines, GKDE, OODGAT.
 
   python -m experiments.end_to_end --datasets=cora,digits
   python -m experiments.end_to_end --datasets=cora --tuned=results/tune.jsonl
@@ -10,42 +10,33 @@ each baseline over the same splits and seeds. Writes to the folder --out:
 
   end_to_end.jsonl                 one line appended per (data set, method, detector)
   end_to_end.md, end_to_end.tex    the tables
+  end_to_end-runs.pdf, .png        the AUROC of every run
 
-Runs that are recorded there with the same settings are not trained again, so that the
-same command goes on where it stopped. --tuned takes a method's settings from the
-records of `experiments.tune`, where it has some, and their runs if they are the same.
+Runs that are recorded there with the same settings are not trained again, so the same
+command continues where it stopped. --tuned takes a method's settings from the records
+of `experiments.tune`, where it has some, and their runs if they are the same.
 """
 
 import functools
 import itertools
-import pathlib
-import sys
 from collections.abc import Sequence
 
 from absl import flags
+from matplotlib.figure import Figure
 
 from experiments import tune
-from experiments.support import main_table, study
-from experiments.support.main_table import FILE, ROWS
-from oodgat_jax import atomic_files, datasets, experiment, tables
-from oodgat_jax.cli import app, progress
+from experiments.support import main_table, run_figures, study, study_flags
+from experiments.support.study import Study, Tables
+from experiments.support.trainings import Training, loader, of_method
+from oodgat_jax.cli import app
 from oodgat_jax.datasets import DATASETS
-from oodgat_jax.methods import METHODS, recipes
-from oodgat_jax.records import Record, append_records, read_records, recorded
+from oodgat_jax.methods import recipes
+from oodgat_jax.records import Record, read_records
 from oodgat_jax.registry import check_names
 
 FLAGS = flags.FLAGS
-TABLE_METHODS = tuple(dict.fromkeys(row.method for row in ROWS))
-SHARED = (
-    "datasets",
-    "splits",
-    "seeds",
-    "set",
-    "out",
-    "data_dir",
-    "kernel",
-    "from_records",
-)
+TABLE_METHODS = tuple(dict.fromkeys(row.method for row in main_table.ROWS))
+SHARED = ("datasets", *study_flags.TRAINING)
 OWN: app.Definitions = {
     "methods": (
         flags.DEFINE_list,
@@ -55,25 +46,32 @@ OWN: app.Definitions = {
     ),
     "tuned": (flags.DEFINE_string, None, "Records of experiments.tune.", {}),
 }
+PAIRED = (
+    "OODGAT's AUROC less each baseline's over the same splits and seeds: mean in "
+    "points and its 95 % bootstrap interval"
+)
 
 
-def main() -> None:
-    """Checks all input, trains what is missing, draws."""
-    folder = app.out_folder(FLAGS.out)
-    log = folder / FILE
-    known = read_records(log) if log.exists() or FLAGS.from_records else []
-    if not FLAGS.from_records:
-        cells = read_records(FLAGS.tuned) if FLAGS.tuned else []
-        chosen = plan(FLAGS.datasets, FLAGS.methods, FLAGS.set, cells)
-        _train(log, known, chosen, cells)
-    records = read_records(log)
-    names = main_table.known(records) if FLAGS.from_records else FLAGS.datasets
-    for name in names:
-        print(f"{name}\n\n{tables.as_text(main_table.draw(records, name))}")
-        print(f"{main_table.comparison(records, name)}\n")
-    print(main_table.note(records))
-    for path in write(folder, records):
-        print(f"Written: {path}")
+def main() -> int | None:
+    """Trains what is missing, then draws."""
+    return study.run(STUDY, beside=FLAGS.tuned)
+
+
+def trainings() -> list[Training]:
+    """Returns one training per data set and method."""
+    cells = read_records(FLAGS.tuned) if FLAGS.tuned else []
+    chosen, load = plan(FLAGS.datasets, FLAGS.methods, FLAGS.set, cells), loader()
+    return [
+        of_method(
+            f"{method} on {name}",
+            name,
+            functools.partial(load, name),
+            method,
+            recipe,
+            unchanged=True,
+        )
+        for name, method, recipe in chosen
+    ]
 
 
 def plan(
@@ -82,7 +80,10 @@ def plan(
     settings: Sequence[str],
     cells: Sequence[Record] = (),
 ) -> list[tuple[str, str, recipes.Recipe]]:
-    """Data set, method and recipe of each training; settings go where known."""
+    """Returns data set, method and recipe of each training, after checking them.
+
+    A setting goes to the methods that have it. Those of tuned cells come first.
+    """
     check_names("method", methods, TABLE_METHODS)
     check_names("data set", names, DATASETS)
     pairs = list(itertools.product(names, methods))
@@ -91,53 +92,39 @@ def plan(
     return [(*pair, recipe) for pair, recipe in zip(pairs, chosen, strict=True)]
 
 
-def write(folder: pathlib.Path, records: Sequence[Record]) -> list[pathlib.Path]:
-    """The tables of all recorded data sets as Markdown and LaTeX files."""
-    drawn = {name: main_table.draw(records, name) for name in main_table.known(records)}
-    texts = {
-        "end_to_end.md": main_table.markdown(records),
-        "end_to_end.tex": "\n".join(
-            f"% {name}\n{tables.as_latex(table)}" for name, table in drawn.items()
-        ),
-    }
-    for name, text in texts.items():
-        atomic_files.text(folder / name, text)
-    return [folder / name for name in (FILE, *texts)]
+def by_dataset(records: Sequence[Record]) -> Tables:
+    """Returns a table per data set."""
+    names = main_table.known(records)
+    return [(name, main_table.draw(records, name)) for name in names]
 
 
-def record(folder: pathlib.Path, outcome: experiment.Result) -> None:
-    """Adds a training to the records of the table."""
-    append_records(folder / FILE, *experiment.records(outcome))
+def with_differences(records: Sequence[Record]) -> Tables:
+    """Returns a table per data set, and the paired differences if there are any."""
+    paired = main_table.comparison_table(records)
+    return [*by_dataset(records), *([(PAIRED, paired)] if paired.rows else [])]
 
 
-def _train(
-    log: pathlib.Path,
-    known: Sequence[Record],
-    chosen: Sequence[tuple[str, str, recipes.Recipe]],
-    cells: Sequence[Record],
-) -> None:
-    seeds = experiment.split_seeds(FLAGS.splits), tuple(range(FLAGS.seeds))
-    load = functools.lru_cache(maxsize=1)(datasets.load)
-    for name, method, recipe in chosen:
-        detectors = METHODS[method].detectors
-        if recorded(known, name, method, recipe, *seeds, detectors):
-            print(f"{method} on {name} is recorded already.", file=sys.stderr)
-            continue
-        if study.borrow(log, cells, name, method, recipe, *seeds):
-            print(f"{method} on {name} is taken from {FLAGS.tuned}.", file=sys.stderr)
-            continue
-        with progress.Line(f"{method} on {name}") as line:
-            outcome = experiment.execute(
-                load(name, FLAGS.data_dir),
-                method,
-                recipe,
-                *seeds,
-                kernel=FLAGS.kernel,
-                progress=line,
-            )
-        for sentence in experiment.failures(outcome):
-            print(sentence, file=sys.stderr)
-        record(log.parent, outcome)
+def draw_figures(records: Sequence[Record]) -> dict[str, Figure]:
+    """Draws every run's AUROC as a dot."""
+    return {"runs": run_figures.end_to_end(records)}
+
+
+STUDY = Study(
+    name="end_to_end",
+    title="The main table: methods trained end to end",
+    about="Baselines and OODGAT on the paper's data sets, every method with the same "
+    "splits and seeds. Known classes are told apart and OOD nodes are found by one "
+    "network. Digits is a demonstration that needs no download; the paper does not "
+    "have it.",
+    command="python -m experiments.end_to_end --out=experiments/records \\\n"
+    "    --datasets=cora,amazon-computers,amazon-photo,coauthor-cs,digits",
+    trainings=trainings,
+    tables=with_differences,
+    page=by_dataset,
+    figures=draw_figures,
+    note=main_table.note,
+    figure_caption=run_figures.CAPTION,
+)
 
 
 if __name__ == "__main__":

@@ -14,14 +14,25 @@ from typing import NamedTuple
 import numpy as np
 from absl import flags
 
-from experiments import ablation, edge_removal, edge_roles, sensitivity, visualize
-from experiments.support import RECORDS_DIR, main_table, post_hoc_table
+from experiments import (
+    ablation,
+    edge_removal,
+    edge_roles,
+    end_to_end,
+    gkde,
+    homophily,
+    post_hoc,
+    sensitivity,
+    visualize,
+)
+from experiments.support import main_table, study
+from experiments.support.study import Records, Study
+from experiments.support.study_flags import RECORDS_DIR
 from oodgat_jax import tables
 from oodgat_jax.cli import app
-from oodgat_jax.records import Record, kept_metrics, latest, read_lines
+from oodgat_jax.records import Record, kept_metrics, latest
 
 FLAGS = flags.FLAGS
-OWN = RECORDS_DIR
 CHANCE = 0.65  # an AUROC below this is called near chance
 NOTE = (
     "A finding holds on a data set if the means over its runs say so; figures are "
@@ -30,8 +41,6 @@ NOTE = (
     f"An AUROC below {100 * CHANCE:.0f} is called near chance. Of a curve, "
     "the figures at 0, at the main table's value and at the largest are given."
 )
-
-Records = Sequence[Record]
 
 
 class Verdict(NamedTuple):
@@ -46,37 +55,27 @@ class Finding(NamedTuple):
     """What the paper says, and how records decide."""
 
     claim: str
-    source: str  # binary, whose records are in SOURCE.jsonl
+    source: Study  # whose records decide
     check: Callable[[Records], list[Verdict]]
 
 
 def main() -> None:
     """Reads, decides, prints."""
-    print(tables.as_text(draw(read(pathlib.Path(FLAGS.records_dir)))))
-    print(NOTE)
-
-
-def read(folder: pathlib.Path) -> dict[str, list[Record]]:
-    """Source -> its records in a folder, for those that are there."""
-    paths = {source: folder / f"{source}.jsonl" for source in sources()}
-    return {s: read_lines(path) for s, path in paths.items() if path.exists()}
-
-
-def sources() -> list[str]:
-    """The binaries whose records decide, each once."""
-    return list(dict.fromkeys(finding.source for finding in FINDINGS))
+    folder = pathlib.Path(FLAGS.records_dir)
+    records = [study.read_source(source, folder) for source in STUDY.sources]
+    print(study.text(STUDY, *records))
 
 
 def draw(records: Mapping[str, Records]) -> tables.Table:
-    """A row per finding, from the records of the sources."""
-    rows = [[f.claim, *_summary(f, records.get(f.source, ()))] for f in FINDINGS]
+    """Draws a row per finding, from the records of studies by name."""
+    rows = [[f.claim, *_summary(f, records.get(f.source.name, ()))] for f in FINDINGS]
     return tables.Table(["The paper finds", "Here it", "Figures"], rows)
 
 
 def _summary(finding: Finding, records: Records) -> tuple[str, str]:
     verdicts = finding.check(records) if records else []
     if not verdicts:
-        return "is not measured", f"python -m experiments.{finding.source}"
+        return "is not measured", f"python -m experiments.{finding.source.name}"
     numbers = "; ".join(f"{v.where} {v.numbers}" for v in verdicts)
     held = sum(verdict.holds for verdict in verdicts)
     if held == len(verdicts):
@@ -241,7 +240,7 @@ def _used_is_better(name: str, metric: str) -> Callable[[Records], list[Verdict]
 def _beyond_post_hoc(records: Records) -> list[Verdict]:
     """OODGAT's own two scores, not those propagated, against all detectors on GAT."""
     verdicts = []
-    for name in post_hoc_table.known(records):
+    for name in post_hoc.known(records):
         mine = [r for r in records if r["dataset"] == name]
         mine = [r for r in mine if r["selection"] in ("fixed", "validation")]
         plain = [r for r in mine if r["detector"] in ("ENT", "ATT")]
@@ -281,48 +280,50 @@ def _gap(detectors) -> float:
 FINDINGS = (
     Finding(
         "OODGAT is first in AUROC among methods trained end to end",
-        "end_to_end",
+        end_to_end.STUDY,
         _first_in("auroc"),
     ),
     Finding(
         "OODGAT is first in joint F1 among methods trained end to end",
-        "end_to_end",
+        end_to_end.STUDY,
         _first_in("weighted_f1"),
     ),
-    Finding("graph networks detect better than an MLP", "end_to_end", _graphs_beat_mlp),
-    Finding("detectors on GAT stay behind OODGAT", "post_hoc", _beyond_post_hoc),
-    Finding("OODGAT is ahead of GKDE under its protocol", "gkde", _beyond_gkde),
+    Finding(
+        "graph networks detect better than an MLP", end_to_end.STUDY, _graphs_beat_mlp
+    ),
+    Finding("detectors on GAT stay behind OODGAT", post_hoc.STUDY, _beyond_post_hoc),
+    Finding("OODGAT is ahead of GKDE under its protocol", gkde.STUDY, _beyond_gkde),
     Finding(
         "a graph is no less homophilic by ID/OOD than by class",
-        "homophily",
+        homophily.STUDY,
         _proposition,
     ),
     Finding(
         "GCN detects better without inter-edges",
-        "edge_roles",
+        edge_roles.STUDY,
         _roles(("", "no inter-edges"), ("", "all edges")),
     ),
     Finding(
         "edges inside the ID nodes help detection",
-        "edge_roles",
+        edge_roles.STUDY,
         _roles(("", "no inter-edges"), ("", "no inter- and ID-ID edges")),
     ),
     Finding(
         "edges inside the OOD nodes help detection",
-        "edge_roles",
+        edge_roles.STUDY,
         _roles(("", "no inter-edges"), ("", "no inter- and OOD-OOD edges")),
     ),
     Finding(
-        "GCN classifies better without inter-edges", "edge_removal", _removal_helps
+        "GCN classifies better without inter-edges", edge_removal.STUDY, _removal_helps
     ),
     Finding(
         "cross-entropy alone leaves attention near chance",
-        "ablation",
+        ablation.STUDY,
         _ablated(lambda means: means["ce"] < CHANCE, ("ce",), "auroc"),
     ),
     Finding(
         "consistency is what makes detection work",
-        "ablation",
+        ablation.STUDY,
         _ablated(
             # It gains more than the other two together.
             lambda m: m["ce+con"] - m["ce"] > m["ce+ent"] + m["ce+dis"] - 2 * m["ce"],
@@ -332,22 +333,22 @@ FINDINGS = (
     ),
     Finding(
         "entropy and discrepancy stay near chance without consistency",
-        "ablation",
+        ablation.STUDY,
         _ablated(lambda m: max(m.values()) < CHANCE, ("ce+ent", "ce+dis"), "auroc"),
     ),
     Finding(
         "entropy improves detection further",
-        "ablation",
+        ablation.STUDY,
         _higher("ce+con+ent", "ce+con", "auroc"),
     ),
     Finding(
         "discrepancy improves classification",
-        "ablation",
+        ablation.STUDY,
         _higher("ce+con+dis", "ce+con", "accuracy"),
     ),
     Finding(
         "all three together have the best joint F1",
-        "ablation",
+        ablation.STUDY,
         _ablated(
             lambda m: m["ce+con+ent+dis"] == max(m.values()),
             ("ce+con+ent+dis", "ce+con+ent", "ce+con+dis", "ce+con"),
@@ -356,36 +357,54 @@ FINDINGS = (
     ),
     Finding(
         "a consistency weight of 0 leaves attention near chance",
-        "sensitivity",
+        sensitivity.STUDY,
         _curve("consistency", "auroc", lambda m: m["zero"] < CHANCE < m["used"]),
     ),
     Finding(
         "the entropy term helps detection",
-        "sensitivity",
+        sensitivity.STUDY,
         _used_is_better("entropy", "auroc"),
     ),
     Finding(
         "a large entropy weight costs accuracy",
-        "sensitivity",
+        sensitivity.STUDY,
         _curve("entropy", "accuracy", lambda means: means["last"] < means["zero"]),
     ),
     Finding(
         "the discrepancy term helps joint F1",
-        "sensitivity",
+        sensitivity.STUDY,
         _used_is_better("discrepancy", "weighted_f1"),
     ),
     Finding(
         "a threshold above 0 helps joint F1",
-        "sensitivity",
+        sensitivity.STUDY,
         _used_is_better("threshold", "weighted_f1"),
     ),
     Finding(
         "OODGAT keeps the entropies of ID and OOD nodes further apart than GCN",
-        "visualize",
+        visualize.STUDY,
         _wider_gap,
     ),
 )
 
 
+def _table(*records: Records) -> tables.Table:
+    names = (source.name for source in STUDY.sources)
+    return draw(dict(zip(names, records, strict=True)))
+
+
+STUDY = Study(
+    name="findings",
+    title="The paper's findings, one by one",
+    about="What the paper claims, and whether the records below bear it out.",
+    command="python -m experiments.findings",
+    tables=study.single(_table),
+    note=lambda *records: NOTE,
+    caption="Claims and figures",
+    read=None,
+    beside=tuple(dict.fromkeys(finding.source for finding in FINDINGS)),
+)
+
+
 if __name__ == "__main__":
-    app.run(main, own=OWN)
+    app.run(main, own=RECORDS_DIR)

@@ -18,19 +18,25 @@ from collections.abc import Sequence
 import numpy as np
 from absl import flags
 
-from experiments.support import choices, paper_results, study
+from experiments.support import paper_results, study, study_flags
+from experiments.support.study import Study
 from oodgat_jax import datasets, tables
 from oodgat_jax.cli import app
 from oodgat_jax.datasets import DATASETS, edge_kinds
 from oodgat_jax.records import Record, append_lines, latest, read_lines, versions
 from oodgat_jax.registry import check_names
-from oodgat_jax.types import Dataset, InputError
+from oodgat_jax.types import Dataset
 
 FLAGS = flags.FLAGS
-PAPER = tuple(DATASETS)
 SHARED = ("out", "data_dir", "from_records")
-OWN: app.Definitions = choices.several(PAPER)
-FILE = "homophily.jsonl"
+OWN: app.Definitions = {
+    "datasets": (
+        flags.DEFINE_list,
+        None,
+        "Of {DATASETS}; by default those whose files are present.",
+        {},
+    ),
+}
 NOTE = (
     "Node homophily: the share of a node's neighbours that are like it, mean over the "
     "nodes that have neighbours, in percent; directed edges by their kind, in percent "
@@ -41,16 +47,14 @@ NOTE = (
 def main() -> None:
     """Measures, records, draws."""
     folder = app.out_folder(FLAGS.out)
-    log = folder / FILE
-    names = () if FLAGS.from_records else _names()
-    for name in names:
-        append_lines(log, measure(datasets.load(name, FLAGS.data_dir)))
-    records = read_lines(log)
-    study.show(folder, "homophily", draw(records), NOTE)
+    for name in () if FLAGS.from_records else _names():
+        append_lines(folder / STUDY.file, measure(datasets.load(name, FLAGS.data_dir)))
+    study.show(STUDY, folder)
 
 
 def _names() -> list[str]:
-    names = choices.names(FLAGS.datasets, PAPER, FLAGS.data_dir)
+    every = tuple(DATASETS)  # also those that a plug-in has registered
+    names = study_flags.dataset_names(FLAGS.datasets, every, FLAGS.data_dir)
     check_names("data set", names, DATASETS)
     return names
 
@@ -75,8 +79,6 @@ def draw(records: Sequence[Record]) -> tables.Table:
     """A row per data set, from its latest record."""
     names = paper_results.in_order([record["dataset"] for record in records])
     rows = [_row(latest(records, dataset=name)) for name in names]
-    if not rows:
-        raise InputError("There is no record of homophily: run it first.")
     header = ["Data set", "nodes", "OOD nodes", "edges"]
     header += [f"{kind} edges" for kind in edge_kinds.KINDS]
     return tables.Table([*header, "by class", "by ID/OOD"], rows)
@@ -92,6 +94,18 @@ def _row(record: Record) -> list[tables.Cell | str]:
         f"{record['edges']:,}",
         *(tables.Cell(f"{100 * share:.1f}", 100 * share) for share in shares),
     ]
+
+
+STUDY = Study(
+    name="homophily",
+    title="Homophily",
+    about="How alike neighbors are: by class, and by being known or unknown.",
+    command="python -m experiments.homophily --out=experiments/records",
+    tables=study.single(draw),
+    note=lambda records: NOTE,
+    caption="All data sets",
+    read=read_lines,
+)
 
 
 if __name__ == "__main__":

@@ -4,42 +4,24 @@
   python -m experiments.readme --check  changes nothing, exits with 1 if one is stale
 
 A table stands between the lines `<!-- begin generated: NAME -->` and
-`<!-- end generated: NAME -->`; NAME is a key of TABLES. A figure is an image whose file
-is called ANALYSIS-TITLE.png, as the analysis itself calls it; ANALYSIS is a key of
-FIGURES. --check looks at the tables alone. Takes a few seconds.
+`<!-- end generated: NAME -->`; NAME is a study's. A figure is an image whose file is
+called NAME-TITLE.png, as the study's binary calls it. --check looks at the tables
+alone. Takes a few seconds.
 """
 
 import collections
 import pathlib
 import re
 import sys
-from collections.abc import Callable
 
 from absl import flags
 
-from experiments import (
-    ablation,
-    edge_removal,
-    edge_roles,
-    findings,
-    homophily,
-    sensitivity,
-    tune,
-    visualize,
-)
-from experiments.support import (
-    RECORDS_DIR,
-    benchmark_table,
-    figures,
-    gkde_table,
-    main_table,
-    no_ood_labels_table,
-    post_hoc_table,
-    scale,
-)
-from oodgat_jax import atomic_files, tables
+from experiments.support import figures, study
+from experiments.support.studies import STUDIES
+from experiments.support.study_flags import RECORDS_DIR
+from oodgat_jax import atomic_files
 from oodgat_jax.cli import app
-from oodgat_jax.records import read_lines, read_records
+from oodgat_jax.registry import Registry, no_such
 from oodgat_jax.types import InputError
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -62,94 +44,12 @@ BLOCK = re.compile(
 )
 
 
-def post_hoc(folder: pathlib.Path) -> str:
-    """Post-hoc detectors beside OODGAT on every data set recorded."""
-    return post_hoc_table.markdown(read_records(folder / "post_hoc.jsonl"))
-
-
-def gkde(folder: pathlib.Path) -> str:
-    """OODGAT beside GKDE under GKDE's protocol."""
-    return gkde_table.markdown(read_records(folder / "gkde.jsonl"))
-
-
-def no_ood_labels(folder: pathlib.Path) -> str:
-    """The classifier's choices without OOD labels beside those with them."""
-    records = read_records(folder / "no_ood_labels.jsonl")
-    labelled = read_records(folder / main_table.FILE)
-    return no_ood_labels_table.markdown(records, labelled)
-
-
-def benchmark(folder: pathlib.Path) -> str:
-    """The speed of training beside the authors' code."""
-    return benchmark_table.markdown(read_lines(folder / "benchmark.jsonl"))
-
-
-def end_to_end(folder: pathlib.Path) -> str:
-    """Baselines and OODGAT on every data set recorded, beside the paper's figures."""
-    return main_table.markdown(read_records(folder / main_table.FILE))
-
-
-def edges_removed(folder: pathlib.Path) -> str:
-    """GCN's accuracy with inter-edges removed."""
-    records = read_records(folder / edge_removal.FILE)
-    return tables.with_note(edge_removal.draw(records), edge_removal.note(records))
-
-
-def ablated(folder: pathlib.Path) -> str:
-    """OODGAT with some of its regularisers."""
-    records = read_records(folder / ablation.FILE)
-    return tables.with_note(ablation.draw(records), ablation.note(records))
-
-
-def homophilies(folder: pathlib.Path) -> str:
-    """Homophily of the data sets by class and by ID/OOD."""
-    records = read_lines(folder / homophily.FILE)
-    return tables.with_note(homophily.draw(records), homophily.NOTE)
-
-
-def found(folder: pathlib.Path) -> str:
-    """The paper's findings, and whether they hold."""
-    return tables.with_note(findings.draw(findings.read(folder)), findings.NOTE)
-
-
-def tuned(folder: pathlib.Path) -> str:
-    """What tuning chose, and its test figures."""
-    records = read_records(folder / tune.FILE)
-    return tables.with_note(tune.draw(records), tune.NOTE)
-
-
-def scaled(folder: pathlib.Path) -> str:
-    """What a step on a spread graph costs."""
-    return tables.as_markdown(scale.draw(read_lines(folder / "scale.jsonl")))
-
-
-TABLES: dict[str, Callable[[pathlib.Path], str]] = {
-    "ablation": ablated,
-    "benchmark": benchmark,
-    "edge_removal": edges_removed,
-    "end_to_end": end_to_end,
-    "findings": found,
-    "gkde": gkde,
-    "homophily": homophilies,
-    "no_ood_labels": no_ood_labels,
-    "post_hoc": post_hoc,
-    "scale": scaled,
-    "tune": tuned,
-}
-
-FIGURES = {
-    "edge_roles": edge_roles,
-    "sensitivity": sensitivity,
-    "visualize": visualize,
-}
-IMAGE = re.compile(rf"!\[[^]]*\]\(((?:[\w-]+/)*({'|'.join(FIGURES)})-([\w-]+)\.png)\)")
+TABLES = Registry("generated table", {each.name: each for each in STUDIES})
+IMAGE = re.compile(rf"!\[[^]]*\]\(((?:[\w-]+/)*({'|'.join(TABLES)})-([\w-]+)\.png)\)")
 
 
 def _generate(name: str, folder: pathlib.Path) -> str:
-    if name not in TABLES:
-        known = ", ".join(TABLES)
-        raise InputError(f"The README asks for table {name!r}: choose from {known}.")
-    return TABLES[name](folder)
+    return study.markdown(TABLES[name], *study.read(TABLES[name], folder))
 
 
 def rewrite(text: str, folder: pathlib.Path) -> str:
@@ -177,12 +77,10 @@ def run(readme: pathlib.Path, folder: pathlib.Path, check: bool) -> bool:
 
 def draw_figures(page: pathlib.Path, folder: pathlib.Path) -> None:
     """Draws the analyses' figures that a page shows, where it looks for them."""
-    for path, analysis, title in IMAGE.findall(page.read_text(encoding="utf-8")):
-        module = FIGURES[analysis]
-        drawn = module.draw_figures(read_records(folder / module.FILE))
+    for path, name, title in IMAGE.findall(page.read_text(encoding="utf-8")):
+        drawn = TABLES[name].figures(*study.read(TABLES[name], folder))
         if title not in drawn:
-            known = ", ".join(drawn) or "none"
-            raise InputError(f"{page} shows {path}: there are records of {known}.")
+            raise no_such(f"figure of {name} for {page.name}", title, drawn)
         figures.write(drawn[title], page.parent / path)
 
 

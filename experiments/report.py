@@ -5,8 +5,8 @@
 
 Writes OUT/report.html: the tables with the paper's figures beside ours, figures,
 settings, seeds and versions, and the command that makes each; and which records are
-missing. Its sections are those of `experiments.report_sections`. Takes a few seconds.
-Exit code 2: the input was wrong, and nothing is written.
+missing. Its sections are the studies of `experiments.support.studies`. Takes a few
+seconds. Exit code 2: the input was wrong, and nothing is written.
 """
 
 import pathlib
@@ -14,11 +14,12 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from experiments.support import RECORDS_DIR, report_page, report_settings
-from experiments.support.report_sections import SECTIONS, Section, read
+from experiments.support import report_page, report_settings
+from experiments.support.studies import STUDIES
+from experiments.support.study import Records, Study, read_source
+from experiments.support.study_flags import RECORDS_DIR
 from oodgat_jax import atomic_files
 from oodgat_jax.cli import app
-from oodgat_jax.records import Record
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
@@ -45,52 +46,52 @@ def main() -> None:
     print(f"Written: {path}")
 
 
-def draw(folder: pathlib.Path, sections: Sequence[Section] = SECTIONS) -> str:
-    """The page of all records in a folder.
+def draw(folder: pathlib.Path, studies: Sequence[Study] = STUDIES) -> str:
+    """Draws the page of all records in a folder.
 
     Raises:
-      InputError: there is no record of any section, or a file cannot be shown.
+      InputError: there is no record of any study, or a file cannot be shown.
     """
-    files = dict.fromkeys(name for s in sections for name in (s.file, *s.beside))
-    records = {name: read(folder / name) for name in files}
-    shown = [s for s in sections if records[s.file]]
+    sources = {source.name: source for study in studies for source in study.sources}
+    records = {name: read_source(s, folder) for name, s in sources.items()}
+    found = {s.name: [records[source.name] for source in s.sources] for s in studies}
+    shown = [study for study in studies if found[study.name][0]]
     if not shown:
         raise InputError(
             f"The folder {folder} has no records to show: choose another one with "
-            f"--records_dir, or make some, for example with {sections[0].command}"
+            f"--records_dir, or make some, for example with {studies[0].command}"
         )
     absent = [
-        report_page.Absent(s.title, s.file, s.command)
-        for s in sections
-        if not records[s.file]
+        report_page.Absent(study.title, study.file, study.command)
+        for study in studies
+        if study not in shown
     ]
-    contents = [
-        content(s, *(records[name] for name in (s.file, *s.beside))) for s in shown
-    ]
+    contents = [content(study, *found[study.name]) for study in shown]
     return report_page.page(TITLE, INTRO, contents, absent)
 
 
-def content(
-    section: Section, records: Sequence[Record], *beside: Sequence[Record]
-) -> report_page.Content:
-    """What a section shows of its records."""
+def content(study: Study, *records: Records) -> report_page.Content:
+    """Returns what the page shows of a study and its records."""
     try:
         return report_page.Content(
-            title=section.title,
-            about=section.about,
-            command=section.command,
-            tables=section.tables(records, *beside),
-            figures=section.figures(records, *beside),
-            note=section.note(records, *beside),
-            facts=report_settings.facts(records),
-            settings=report_settings.settings(records),
+            title=study.title,
+            about=study.about,
+            command=study.command,
+            tables=[(t or study.caption, each) for t, each in study.tables(*records)],
+            figures=[
+                (study.figure_caption.format(title), figure)
+                for title, figure in study.figures(*records).items()
+            ],
+            note=study.note(*records),
+            facts=report_settings.facts(records[0]),
+            settings=report_settings.settings(records[0]),
         )
     except InputError as error:
         reason = str(error).rstrip(".")
     except KeyError as error:
         reason = f"a record lacks {error}"
     raise InputError(
-        f"The records of {section.file} cannot be shown ({reason}): mend the file, or "
+        f"The records of {study.file} cannot be shown ({reason}): mend the file, or "
         "move it away."
     )
 

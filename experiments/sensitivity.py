@@ -16,6 +16,7 @@ What is recorded there, or as a row of the main table in `end_to_end.jsonl` besi
 hours on two cores, an hour and a half with --seeds=1.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -24,23 +25,25 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments import ablation, tune
-from experiments.support import choices, figures, study
-from oodgat_jax import datasets, tables
+from experiments.support import figures, study, study_flags, trainings
+from experiments.support.study import Study
+from experiments.support.trainings import Training
+from oodgat_jax import tables
 from oodgat_jax.cli import app
-from oodgat_jax.methods import recipes
-from oodgat_jax.records import Record, count_runs, kept_metrics, read_records
-from oodgat_jax.types import InputError
+from oodgat_jax.methods import METHODS, recipes
+from oodgat_jax.records import Record, count_runs, kept_metrics
+from oodgat_jax.registry import check_names
 
 FLAGS = flags.FLAGS
 PAPER = ("amazon-computers",)
-SHARED = (*study.SHARED, "method")
+SHARED = (*study_flags.TRAINING, "method")
 VALUES: Mapping[str, tuple[float, ...]] = {
     "consistency": (0.0, 0.5, 1.0, 2.0, 4.0),
     "entropy": (0.0, 0.01, 0.05, 0.1, 0.3),
     "discrepancy": (0.0, 0.001, 0.005, 0.02, 0.1),
     "threshold": (0.0, 0.2, 0.4, 0.6, 0.8),
 }
-OWN: app.Definitions = choices.one(*PAPER) | {
+OWN: app.Definitions = study_flags.one_dataset(*PAPER) | {
     "values": (
         flags.DEFINE_multi_string,
         [],
@@ -48,7 +51,6 @@ OWN: app.Definitions = choices.one(*PAPER) | {
         {},
     ),
 }
-FILE = "sensitivity.jsonl"
 SYMBOLS = {
     "consistency": r"$\beta$",
     "entropy": r"$\gamma$",
@@ -62,33 +64,27 @@ NOTE = (
 )
 
 
-def main() -> None:
-    """Trains what is missing, draws."""
-    folder = app.out_folder(FLAGS.out)
-    if not FLAGS.from_records:
-        (name,) = choices.names(FLAGS.dataset, PAPER, FLAGS.data_dir)
-        study.train(folder / FILE, trainings(name, FLAGS.method))
-    records = read_records(folder / FILE)
-    drawn = draw_figures(records)
-    study.show(folder, "sensitivity", draw(records), note(records), drawn)
+def main() -> int | None:
+    """Trains what is missing, then draws."""
+    return study.run(STUDY)
 
 
-def trainings(name: str, method: str) -> list[study.Training]:
-    """One per curve, its values one more axis of the runs."""
-    recipe = study.recipe(name, method)
+def every_training() -> list[Training]:
+    """Returns one training per curve, its values one more axis of the runs."""
+    (name,) = study_flags.dataset_names(FLAGS.dataset, PAPER, FLAGS.data_dir)
+    method, recipe = FLAGS.method, trainings.recipe(name, FLAGS.method)
     curves = tune.parse_grid(FLAGS.values, recipe) if FLAGS.values else VALUES
-    for each in curves:
-        if each not in recipes.floats(recipe):
-            able = ", ".join(recipes.floats(recipe))
-            raise InputError(f"{method} has no float '{each}': choose from {able}.")
-    dataset = datasets.load(name, FLAGS.data_dir)
+    known = recipes.floats(recipe, METHODS[method])
+    check_names(f"float hyper-parameter of {method}", list(curves), known)
+    load = functools.partial(trainings.loader(), name)
     return [
-        study.Training(
+        trainings.of_method(
             f"{method} on {name}, {each}",
-            dataset,
+            name,
+            load,
             method,
             recipe,
-            {"base": recipe},
+            keys={"base": recipe},
             hypers=[{each: value} for value in values],
             unchanged=True,
         )
@@ -129,8 +125,6 @@ def draw(records: Sequence[Record]) -> tables.Table:
         for name, detectors in curves(records, *pair).items():
             for detector, points in detectors.items():
                 rows += [[*pair, detector, name, *_cells(r, name)] for r in points]
-    if not rows:
-        raise InputError("There is no record of sensitivity: run it first.")
     header = ["Data set", "Method", "Score", "Hyper-parameter", "Value"]
     return tables.Table([*header, *METRICS.values()], rows)
 
@@ -180,6 +174,20 @@ def _panel(axis: Axes, name: str, detectors: Mapping[str, Sequence[Record]]) -> 
         axis.axvline(values.index(base), color="0.7", linewidth=0.8, zorder=0)
     symbol = f"{SYMBOLS[name]}, " if name in SYMBOLS else ""
     axis.set_xlabel(f"{symbol}{name} (grey: main table)")
+
+
+STUDY = Study(
+    name="sensitivity",
+    title="Sensitivity",
+    about="OODGAT over each of its hyper-parameters, the others held.",
+    command="python -m experiments.sensitivity --seeds=1 --out=experiments/records",
+    trainings=every_training,
+    tables=study.single(draw),
+    figures=draw_figures,
+    note=note,
+    caption="Points of the curves",
+    figure_caption="{}: over one hyper-parameter at a time",
+)
 
 
 if __name__ == "__main__":

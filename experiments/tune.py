@@ -13,25 +13,21 @@ with the cells that are missing. A cell that the main table's OUT/end_to_end.jso
 is taken from there.
 """
 
+import functools
 import itertools
-import pathlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from absl import flags
 
-from experiments.support import main_table, paper_results, study
-from oodgat_jax import datasets, experiment, tables
-from oodgat_jax.cli import app, progress
+from experiments.support import main_table, paper_results, trainings
+from experiments.support.study import Study, single
+from experiments.support.trainings import Keys, Load, Seeds, Training
+from oodgat_jax import tables
+from oodgat_jax.cli import app
+from oodgat_jax.experiment import records as records_of
 from oodgat_jax.methods import METHODS, recipes
-from oodgat_jax.records import (
-    Record,
-    append_records,
-    count_runs,
-    kept_metrics,
-    read_records,
-    recorded,
-)
+from oodgat_jax.records import Record, count_runs, kept_metrics, read_records
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
@@ -44,7 +40,6 @@ OWN: app.Definitions = {
         {},
     ),
 }
-FILE = "tune.jsonl"
 BATCH_SECONDS = 60  # about as long as cells are trained before they are recorded
 SHOWN = 5  # cells of the table, best validation first
 NOTE = (
@@ -61,24 +56,17 @@ PAPER_GRID: Mapping[str, tuple[float | int, ...]] = {
 }
 
 
-def main() -> None:
+def main() -> int | None:
     """Trains the cells that are missing, then reports the best."""
-    recipe = recipes.override(recipes.recipe(FLAGS.dataset, FLAGS.method), FLAGS.set)
+    recipe = trainings.recipe(FLAGS.dataset, FLAGS.method)
     cells = grid_cells(recipe, parse_grid(FLAGS.grid, recipe))
-    log = app.out_folder(FLAGS.out) / FILE
-    beside = log.parent / main_table.FILE
-    known, others = (read_records(f) if f.exists() else [] for f in (log, beside))
-    seeds = experiment.split_seeds(FLAGS.splits), tuple(range(FLAGS.seeds))
-    names = FLAGS.dataset, FLAGS.method
-    detectors = METHODS[FLAGS.method].detectors
-    missing = [
-        cell for cell in cells if not recorded(known, *names, cell, *seeds, detectors)
-    ]
-    missing = [
-        cell for cell in missing if not study.borrow(log, others, *names, cell, *seeds)
-    ]
-    train_cells(log, missing, len(cells), seeds)
-    print(report(read_records(log), FLAGS.dataset, FLAGS.method, cells, seeds))
+    log = app.out_folder(FLAGS.out) / STUDY.file
+    load = functools.partial(trainings.loader(), FLAGS.dataset)
+    work = training(load, FLAGS.dataset, FLAGS.method, cells)
+    code = trainings.complete(log, [work], log.parent / main_table.FILE)
+    asked = FLAGS.dataset, FLAGS.method, cells, trainings.seeds()
+    print(report(read_records(log), *asked))
+    return code
 
 
 def parse_grid(
@@ -116,43 +104,48 @@ def grid_cells(
     return cells
 
 
-def train_cells(
-    log: pathlib.Path,
-    cells: Sequence[recipes.Recipe],
-    total: int,
-    seeds: tuple[Sequence[int], Sequence[int]],
-) -> None:
-    """Trains a batch of cells at a time and appends it when it is finished.
+def training(
+    load: Load, dataset: str, method: str, cells: Sequence[recipes.Recipe]
+) -> Training:
+    """Returns the training of all cells, a batch at a time.
 
     Batches grow until one takes about BATCH_SECONDS, so that small graphs are trained
     many runs at a time and little is lost of large ones when training is interrupted.
     """
-    if not cells:
-        return
-    dataset = datasets.load(FLAGS.dataset, FLAGS.data_dir)
-    began = time.monotonic()
-    trained, size = 0, 1
-    while trained < len(cells):
-        batch = first_batch(cells[trained:], size, FLAGS.method)
-        first = total - len(cells) + trained + 1
-        title = f"{FLAGS.method} on {FLAGS.dataset}, cells {first} to "
-        title += f"{first + len(batch) - 1} of {total}"
-        if trained:
-            left = (time.monotonic() - began) / trained * (len(cells) - trained)
-            title += f", about {left / 60:.0f} min left"
-        with progress.Line(title) as line:
-            outcome = experiment.execute(
-                dataset,
-                FLAGS.method,
+    definition, title = METHODS[method], f"{method} on {dataset}"
+
+    def run(missing: Sequence[Keys]) -> Iterable[list[Record]]:
+        settings = [keys["hyperparameters"] for keys in missing]
+        left = [cell for cell in cells if cell in settings]
+        size, began, count = 1, time.monotonic(), len(left)
+        while left:
+            batch = first_batch(left, size, method)
+            number = len(cells) - len(left) + 1
+            numbers = f"{number} to {number + len(batch) - 1} of {len(cells)}"
+            rest = _time_left(began, count - len(left), len(left))
+            result = trainings.execute(
+                f"{title}, cells {numbers}{rest}",
+                load(),
+                method,
                 batch[0],
-                *seeds,
-                hypers=[recipes.floats(cell, METHODS[FLAGS.method]) for cell in batch],
-                kernel=FLAGS.kernel,
-                progress=line,
+                *trainings.seeds(),
+                hypers=[recipes.floats(cell, definition) for cell in batch],
             )
-        append_records(log, *experiment.records(outcome))
-        trained += len(batch)
-        size = 2 * size if outcome.seconds < BATCH_SECONDS / 2 else size
+            yield records_of(result)
+            left = left[len(batch) :]
+            size = 2 * size if result.seconds < BATCH_SECONDS / 2 else size
+
+    same = dataset, method, *trainings.seeds(), definition.detectors
+    needed = [keys for cell in cells for keys in trainings.wanted(cell, *same)]
+    regularizers = {"regularizers": list(definition.regularizers)}
+    return Training(title, needed, run, elsewhere=regularizers)
+
+
+def _time_left(began: float, trained: int, left: int) -> str:
+    if not trained:
+        return ""
+    minutes = (time.monotonic() - began) / trained * left / 60
+    return f", about {minutes:.0f} min left"
 
 
 def first_batch(
@@ -170,13 +163,12 @@ def best(
     dataset: str,
     method: str,
     cells: Sequence[recipes.Recipe],
-    seeds: tuple[Sequence[int], Sequence[int]],
+    seeds: Seeds,
 ) -> list[tuple[float, list[Record]]]:
     """(validation, records of all detectors) of the recorded cells, best first."""
-    found, detectors = [], METHODS[method].detectors
+    same, found = (dataset, method, *seeds, METHODS[method].detectors), []
     for cell in cells:
-        mine = recorded(records, dataset, method, cell, *seeds, detectors)
-        if mine:
+        if mine := trainings.find(records, trainings.wanted(cell, *same)):
             found.append((_validation(mine[0]), mine))
     return sorted(found, key=lambda pair: -pair[0])
 
@@ -186,7 +178,7 @@ def report(
     dataset: str,
     method: str,
     cells: Sequence[recipes.Recipe],
-    seeds: tuple[Sequence[int], Sequence[int]],
+    seeds: Seeds,
 ) -> str:
     """The chosen setting, its test figures, and the next best cells."""
     ranked = best(records, dataset, method, cells, seeds)
@@ -261,6 +253,19 @@ def _beside_paper(record: Record) -> list[tables.Cell]:
         tables.result(kept[metric], paper_results.figure("end_to_end", *where, metric))
         for metric in tables.COLUMNS
     ]
+
+
+STUDY = Study(
+    name="tune",
+    title="Tuning",
+    about="What a grid of hyper-parameters leads to, on Cora the paper's, chosen by "
+    "validation alone.",
+    command="python -m experiments.tune --dataset=cora --method=gat \\\n"
+    "    --out=experiments/records",
+    tables=single(draw),
+    note=lambda records: NOTE,
+    caption="Chosen settings",
+)
 
 
 if __name__ == "__main__":

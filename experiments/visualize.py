@@ -17,6 +17,7 @@ What is recorded there with the same settings is not trained again. Cora takes a
 three minutes on two cores.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import jax
@@ -26,20 +27,29 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments import histogram
-from experiments.support import choices, dynamics, figures, paper_results, study
-from oodgat_jax import datasets, evaluation, experiment, methods
+from experiments.support import (
+    dynamics,
+    figures,
+    paper_results,
+    study,
+    study_flags,
+    trainings,
+)
+from experiments.support.study import Study
+from experiments.support.trainings import Training
+from oodgat_jax import evaluation, experiment, methods
 from oodgat_jax.cli import app
-from oodgat_jax.methods import METHODS, recipes
-from oodgat_jax.records import Record, read_records
+from oodgat_jax.methods import recipes
+from oodgat_jax.records import Record
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
 PAPER = ("cora",)
-OWN: app.Definitions = choices.one(*PAPER) | {
+OWN: app.Definitions = study_flags.one_dataset(*PAPER) | {
     "methods": (
         flags.DEFINE_list,
         ["gcn", "oodgat"],
-        f"Columns of the figure, of {', '.join(METHODS)}.",
+        "Columns of the figure, of {METHODS}.",
         {},
     ),
     "steps": (
@@ -55,28 +65,26 @@ OWN: app.Definitions = choices.one(*PAPER) | {
         {"lower_bound": 50},
     ),
 }
-FILE = "visualize.jsonl"
 _MARKERS = "o^sDvP*X"
 
 
-def main() -> None:
-    """Trains what is missing, draws."""
-    folder = app.out_folder(FLAGS.out)
-    if not FLAGS.from_records:
-        (name,) = choices.names(FLAGS.dataset, PAPER, FLAGS.data_dir)
-        study.train(folder / FILE, trainings(name, FLAGS.methods), look)
-    records = read_records(folder / FILE)
-    study.show(folder, "visualize", drawn=draw_figures(records))
+def main() -> int | None:
+    """Trains what is missing, then draws."""
+    return study.run(STUDY)
 
 
-def trainings(name: str, chosen: Sequence[str]) -> list[study.Training]:
-    """One per method."""
-    found = study.recipes_of([(name, method, None) for method in chosen])
-    dataset = datasets.load(name, FLAGS.data_dir)
+def every_training() -> list[Training]:
+    """Returns one training per method."""
+    (name,) = study_flags.dataset_names(FLAGS.dataset, PAPER, FLAGS.data_dir)
+    plain = [recipes.recipe(name, method) for method in FLAGS.methods]
+    chosen = recipes.override_known(plain, FLAGS.set)
+    load = functools.partial(trainings.loader(), name)
     keys = {"followed_steps": FLAGS.steps}
     return [
-        study.Training(f"{method} on {name}", dataset, method, recipe, keys)
-        for method, recipe in zip(chosen, found, strict=True)
+        trainings.of_method(
+            f"{method} on {name}", name, load, method, recipe, keys=keys, further=look
+        )
+        for method, recipe in zip(FLAGS.methods, chosen, strict=True)
     ]
 
 
@@ -213,5 +221,16 @@ def _entropies(axis: Axes, followed: Mapping[str, Sequence]) -> None:
     axis.legend()
 
 
+STUDY = Study(
+    name="visualize",
+    title="Side by side",
+    about="What a graph network and OODGAT make of the same graph.",
+    command="python -m experiments.visualize --out=experiments/records",
+    trainings=every_training,
+    figures=draw_figures,
+    figure_caption="{}: hidden layer, scores of test nodes, mean entropy over training",
+)
+
+
 if __name__ == "__main__":
-    app.run(main, study.SHARED, OWN, goes_on=True)
+    app.run(main, study_flags.TRAINING, OWN, goes_on=True)

@@ -50,14 +50,6 @@ def draw(records: Sequence[Record], dataset: str) -> tables.Table:
     return tables.Table(["Method", *tables.COLUMNS.values()], rows, ["", *best])
 
 
-def comparison(records: Sequence[Record], dataset: str) -> str:
-    """OODGAT's AUROC less each baseline's over the same runs, a line each."""
-    return "\n".join(
-        f"{ours} - {theirs}: AUROC {mean:+.1f}, 95 % interval {low:+.1f} to {high:+.1f}"
-        for (ours, theirs), (mean, low, high) in _differences(records, dataset).items()
-    )
-
-
 def comparison_table(records: Sequence[Record]) -> tables.Table:
     """The same as a table: a row per data set and baseline, a column per score."""
     titles, rows = [row.title for row in ROWS[-2:]], []
@@ -112,15 +104,6 @@ def note(records: Sequence[Record]) -> str:
             values = (f"{name} {value:g}" for name, value in others.items())
             marked.append(f"{row.title} on {dataset} {', '.join(values)}")
     return text + OTHER.format(settings="; ".join(marked)) if marked else text
-
-
-def markdown(records: Sequence[Record]) -> str:
-    """All data sets, one table each, and the note."""
-    parts = [
-        f"**{name}**\n\n{tables.as_markdown(draw(records, name))}"
-        for name in known(records)
-    ]
-    return "\n".join([*parts, note(records)]) + "\n"
 
 
 def _latest(records: Sequence[Record], dataset: str, row: Row) -> Record | None:

@@ -6,8 +6,6 @@ the graph on one device without being spread. Memory and bytes moved are XLA's a
 of the compiled step, per device; with no steps to time the graph is not even made.
 """
 
-import concurrent.futures
-import multiprocessing
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -52,13 +50,6 @@ class Job(NamedTuple):
 def jobs(sizes: Sequence[int], devices: Sequence[int], method: str, steps: int):
     """Every size whole and on every number of devices."""
     return [Job(n, d, method, steps) for n in sizes for d in (0, *devices)]
-
-
-def in_process(job: Job) -> dict:
-    """`measure` in a process of its own, which has its own number of devices."""
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
-        return pool.submit(measure, job).result()
 
 
 def measure(job: Job) -> dict:

@@ -1,194 +1,156 @@
-"""The trainings of an analysis: what is not recorded yet is trained and recorded.
-
-An analysis changes one thing at a time: the edges of a graph, the terms of a loss, a
-weight. What it changed stands in its records under keys of its own, beside what all
-records have.
-"""
+"""Study: one analysis, as its binary, the documentation and the report show it."""
 
 import pathlib
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from absl import flags
 from matplotlib.figure import Figure
 
-from experiments.support import figures, main_table
-from oodgat_jax import experiment, tables
-from oodgat_jax.cli import progress
-from oodgat_jax.methods import METHODS, Method, recipes
-from oodgat_jax.records import (
-    Record,
-    append_records,
-    read_records,
-    recorded,
-    with_seeds,
-)
-from oodgat_jax.types import Dataset
+from experiments.support import figures
+from experiments.support.main_table import FILE as MAIN_FILE
+from experiments.support.trainings import Training, complete
+from oodgat_jax import atomic_files, tables
+from oodgat_jax.cli import app
+from oodgat_jax.records import Record, read_records
+from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
-SHARED = ("splits", "seeds", "set", "out", "data_dir", "kernel", "from_records")
 
-Further = Callable[[experiment.Result, str], Mapping[str, Any]]
-
-
-class Training(NamedTuple):
-    """A method on a (changed) data set, on all splits and seeds of the flags."""
-
-    title: str  # on the progress line
-    dataset: Dataset
-    method: str
-    recipe: recipes.Recipe
-    keys: Mapping[str, Any]  # what tells its records from others of the same settings
-    definition: Method | None = None  # if it is not the method of that name
-    hypers: Sequence[Mapping[str, float]] = ({},)  # settings in one program
-    unchanged: bool = False  # the graph is the data set's own, as in the main table
+Records = Sequence[Record]
+Tables = Sequence[tuple[str, tables.Table]]  # with their titles
 
 
-def recipe(name: str, method: str) -> recipes.Recipe:
-    """The recipe of a method on a data set, with the settings of --set."""
-    return recipes.override(recipes.recipe(name, method), FLAGS.set)
+def _none(*records: Records) -> tuple[()]:
+    return ()
 
 
-def recipes_of(
-    chosen: Sequence[tuple[str, str, Sequence[str] | None]],
-) -> list[recipes.Recipe]:
-    """Of (data set, method, terms) each, with the settings of --set where known."""
-    found = [recipes.recipe(name, method, regularizers=t) for name, method, t in chosen]
-    return recipes.override_known(found, FLAGS.set)
+class Study(NamedTuple):
+    """An analysis of records.
 
-
-def train(
-    log: pathlib.Path, trainings: Sequence[Training], further: Further | None = None
-) -> None:
-    """Trains what the log lacks, one after the other, and appends it there.
-
-    Of an unchanged graph, what the main table's records in the same folder have, with
-    these seeds or more, is taken from them, unless `further` is given: more keys, from
-    an outcome and the name of a detector.
+    `tables`, `page`, `figures` and `note` get the records of the study, then those of
+    each study of `beside`. A table that stands alone has the title "".
     """
-    for training in trainings:
-        if training.unchanged and further is None:
-            _borrow(log, training)
-        missing = _missing(_read(log), training)
-        if not missing:
-            print(f"{training.title} is recorded already.", file=sys.stderr)
-            continue
-        outcome = _train(training, missing)
-        records = [record | training.keys for record in experiment.records(outcome)]
-        if further:
-            records = [r | further(outcome, r["detector"]) for r in records]
-        append_records(log, *records)
+
+    name: str  # the records are in NAME.jsonl
+    title: str
+    about: str  # a sentence or two; `code` is shown as code
+    command: str  # makes the records; may have several lines
+    trainings: Callable[[], Iterable[Training]] = _none  # from the flags
+    tables: Callable[..., Tables] = _none
+    page: Callable[..., Tables] | None = None  # for documents, if not `tables`
+    figures: Callable[..., Mapping[str, Figure]] = lambda *records: {}
+    note: Callable[..., str] = lambda *records: ""
+    caption: str = ""  # in the report, of a table without a title
+    figure_caption: str = "{}"  # in the report; {} is the figure's title
+    read: Callable[[pathlib.Path], list[Record]] | None = read_records  # None: no own
+    beside: tuple["Study", ...] = ()
+
+    @property
+    def sources(self) -> tuple["Study", ...]:
+        """Returns the studies whose records this one shows."""
+        return (*((self,) if self.read else ()), *self.beside)
+
+    @property
+    def file(self) -> str:
+        """Returns the name of the file without which there is nothing to show."""
+        return f"{self.sources[0].name}.jsonl"
 
 
-def show(
-    folder: pathlib.Path,
-    name: str,
-    table: tables.Table | None = None,
-    note: str = "",
-    drawn: Mapping[str, Figure] | None = None,
-) -> None:
-    """Prints a table and its note, writes both and the figures, and says where.
+def run(study: Study, beside: str | None = None) -> int | None:
+    """Trains what is not recorded in --out, shows all that is, returns the exit code.
 
     Args:
-      folder: where NAME.jsonl is, and all is written.
-      name: of the analysis.
-      table: if it has one.
-      note: what the table's figures are.
-      drawn: the end of a file's name -> figure.
+      study: with flags of `study_flags.TRAINING`.
+      beside: records that runs may be copied from; by default the main table's.
     """
-    paths = [folder / f"{name}.jsonl"]
-    if table is not None:
-        print(tables.as_text(table), note, sep="\n")
-        paths += tables.write(folder, name, table, note)
-    for title, figure in (drawn or {}).items():
-        paths += figures.save(figure, folder, f"{name}-{title}")
+    folder, code = app.out_folder(FLAGS.out), None
+    if not FLAGS.from_records:
+        other = pathlib.Path(beside) if beside else folder / MAIN_FILE
+        code = complete(folder / study.file, study.trainings(), other)
+    show(study, folder)
+    return code
+
+
+def show(study: Study, folder: pathlib.Path) -> None:
+    """Prints the tables, writes them and the figures to the folder, says where."""
+    records = read(study, folder)
+    if shown := text(study, *records):
+        print(shown)
+    paths = [folder / study.file]
+    if study.tables is not _none:
+        paths += [folder / f"{study.name}.md", folder / f"{study.name}.tex"]
+        atomic_files.text(paths[1], markdown(study, *records))
+        atomic_files.text(paths[2], latex(study, *records))
+    for title, figure in study.figures(*records).items():
+        paths += figures.save(figure, folder, f"{study.name}-{title}")
     for path in paths:
         print(f"Written: {path}")
 
 
-def _train(
-    training: Training, hypers: Sequence[Mapping[str, float]]
-) -> experiment.Result:
-    with progress.Line(training.title) as line:
-        outcome = experiment.execute(
-            training.dataset,
-            training.method,
-            training.recipe,
-            *_seeds(),
-            hypers=hypers,
-            definition=training.definition,
-            kernel=FLAGS.kernel,
-            progress=line,
-        )
-    for sentence in experiment.failures(outcome):
-        print(sentence, file=sys.stderr)
-    return outcome
+def read(study: Study, folder: pathlib.Path) -> list[list[Record]]:
+    """Returns the records of each source, [] for a file of `beside` that is missing.
 
-
-def _seeds() -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return experiment.split_seeds(FLAGS.splits), tuple(range(FLAGS.seeds))
-
-
-def _read(log: pathlib.Path) -> list[Record]:
-    return read_records(log) if log.exists() else []
-
-
-def _found(
-    records: Sequence[Record],
-    training: Training,
-    hyper: Mapping[str, float],
-    keys: Mapping[str, Any],
-) -> list[Record]:
-    definition = training.definition or METHODS[training.method]
-    same = [r for r in records if all(r.get(k) == v for k, v in keys.items())]
-    return recorded(
-        same,
-        training.dataset.name,
-        training.method,
-        training.recipe | hyper,
-        *_seeds(),
-        definition.detectors,
-    )
-
-
-def _missing(
-    records: Sequence[Record], training: Training
-) -> list[Mapping[str, float]]:
-    """The settings that are not recorded."""
-    return [
-        h for h in training.hypers if not _found(records, training, h, training.keys)
-    ]
-
-
-def _borrow(log: pathlib.Path, training: Training) -> None:
-    """Takes over what the main table has, maybe with more seeds, of what is missing."""
-    definition = training.definition or METHODS[training.method]
-    terms = {"regularizers": list(definition.regularizers)}
-    beside = _read(log.parent / main_table.FILE)
-    there = [with_seeds(record, _seeds()[1]) for record in beside]
-    for hyper in _missing(_read(log), training):
-        found = _found(there, training, hyper, terms)
-        append_records(log, *(record | training.keys for record in found))
-
-
-def borrow(
-    log: pathlib.Path,
-    others: Sequence[Record],
-    dataset: str,
-    method: str,
-    recipe: recipes.Recipe,
-    split_seeds: Sequence[int],
-    model_seeds: Sequence[int],
-) -> bool:
-    """Copies matching records into `log`; returns whether the set is complete.
-
-    The other records may have more model seeds.
+    Raises:
+      InputError: the study has no records there.
     """
-    there = [with_seeds(record, model_seeds) for record in others]
-    seeds = split_seeds, model_seeds
-    detectors = METHODS[method].detectors
-    found = recorded(there, dataset, method, recipe, *seeds, detectors)
-    if found:
-        append_records(log, *found)
-    return bool(found)
+    found = [read_source(source, folder) for source in study.sources]
+    if not found[0]:
+        raise InputError(
+            f"There are no records at {folder / study.file}: make them, for example "
+            f"with {study.sources[0].command}"
+        )
+    return found
+
+
+def read_source(study: Study, folder: pathlib.Path) -> list[Record]:
+    """Returns the study's own records, [] if there is no file."""
+    path = folder / f"{study.name}.jsonl"
+    return study.read(path) if path.is_file() else []
+
+
+def text(study: Study, *records: Records) -> str:
+    """Returns the tables and the note for a terminal."""
+    return _join(study.tables(*records), "{}\n\n", tables.as_text, study.note(*records))
+
+
+def markdown(study: Study, *records: Records) -> str:
+    """Returns the tables and the note for a document."""
+    shown, note = (study.page or study.tables)(*records), study.note(*records)
+    return _join(shown, "**{}**\n\n", tables.as_markdown, f"{note}\n" if note else "")
+
+
+def latex(study: Study, *records: Records) -> str:
+    """Returns the tables for a paper."""
+    return _join((study.page or study.tables)(*records), "% {}\n", tables.as_latex)
+
+
+def single(draw: Callable[..., tables.Table]) -> Callable[..., Tables]:
+    """Returns a function that draws one table, without a title."""
+    return lambda *records: [("", draw(*records))]
+
+
+def one_per_dataset(
+    draw: Callable[[Records, Sequence[str]], tables.Table],
+    known: Callable[[Records], Sequence[str]],
+) -> Callable[[Records], Tables]:
+    """Returns a function that draws a table per data set.
+
+    Args:
+      draw: draws one table of the data sets named, which its first column names.
+      known: names all data sets of the records.
+    """
+
+    def one(records: Records, name: str) -> tables.Table:
+        header, rows, best = draw(records, [name])
+        return tables.Table(header[1:], [row[1:] for row in rows], best[1:])
+
+    return lambda records: [(name, one(records, name)) for name in known(records)]
+
+
+def _join(
+    shown: Tables, title: str, render: Callable[[tables.Table], str], note: str = ""
+) -> str:
+    """Joins tables, below their titles if they have any, and the note."""
+    parts = [(title.format(name) if name else "") + render(t) for name, t in shown]
+    return "\n".join([*parts, note] if note else parts)

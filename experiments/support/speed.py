@@ -1,0 +1,167 @@
+"""Measures how fast training is, in the process that calls it.
+
+"ms" is the time of a step divided by the runs that train at the same time, taken while
+all devices are busy with runs under way, validation included.
+"""
+
+import itertools
+import time
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from experiments.support import machine
+from oodgat_jax import datasets, experiment, graphs, methods, splits, training
+from oodgat_jax.datasets import streaming
+from oodgat_jax.graphs.sparse import SparseFeatures
+from oodgat_jax.methods import recipes
+from oodgat_jax.types import Dataset
+
+EDGES_PER_NODE = 20
+LEAST_CHECKS = 6  # so that most calls of a run do not start it
+NO_PATIENCE = 1_000_000  # no run stops before the last step
+
+
+class Job(NamedTuple):
+    """One measurement, in a process of its own."""
+
+    dataset: str  # a name, or the number of nodes of a generated graph
+    variant: str
+    method: str
+    runs: int
+    seconds: float
+    data_dir: str | None
+
+
+class Variant(NamedTuple):
+    """How the runs are spread."""
+
+    kernel: str
+    devices: int | None  # None: one per core
+    batched: bool
+
+
+VARIANTS = {
+    "one": Variant("sparse", 1, False),
+    "segment": Variant("segment", None, False),
+    "sparse": Variant("sparse", None, False),
+    "vmap": Variant("segment", 1, True),
+}
+
+
+def measure(job: Job) -> dict[str, Any]:
+    """Trains for about `job.seconds` and returns what was seen."""
+    variant = VARIANTS[job.variant]
+    training.use_cores(variant.devices)
+    dataset = _dataset(job)
+    graph = graphs.build(dataset, variant.kernel)
+    runs, task, recipe = _prepare(dataset, job)
+    slots = job.runs if variant.batched else None
+
+    def seconds(steps: int, runs: training.Run, watch: Watch | None = None) -> float:
+        schedule = training.Schedule(steps, patience=NO_PATIENCE)
+        began = time.perf_counter()
+        training.train(task, graph, runs, schedule, slots=slots, progress=watch)
+        return time.perf_counter() - began
+
+    few = jax.tree.map(lambda leaf: leaf[: len(jax.local_devices())], runs)
+    cold, warm = seconds(11, few), seconds(11, few)
+    steps = _steps(job.seconds, warm * job.runs / few.key.shape[0])
+    seconds(steps, few)  # compiles this number of steps
+    together = min(job.runs, slots or len(jax.local_devices()))
+    watch = Watch(together, job.runs)
+    seconds(steps, runs, watch)
+    ms = watch.ms_per_step()
+    peaks = machine.peaks()
+    flops = step_flops(graph, recipe, dataset.num_classes)
+    return {
+        "dataset": dataset.name,
+        "method": job.method,
+        "variant": job.variant,
+        "runs": job.runs,
+        "steps": steps,
+        "devices": len(jax.local_devices()),
+        "nodes": graphs.num_nodes(graph),
+        "edges": int(graph.senders.shape[0]),
+        "ms_per_step": ms,
+        "runs_per_minute": 60e3 / (ms * recipe["max_steps"]),
+        "compile_seconds": cold - warm,
+        "gflops": flops / ms / 1e6,
+        "peak_memory_gb": machine.peak_memory_gb(),
+        **peaks._asdict(),
+    }
+
+
+class Watch:
+    """Looks at the clock when training begins and whenever it reports.
+
+    Args:
+      together: how many runs go at the same time.
+      total: how many there are.
+    """
+
+    def __init__(self, together: int, total: int):
+        self._together = together
+        self._seen = [(time.perf_counter(), training.Progress(0, 0, 0, total, 0.0))]
+
+    def __call__(self, progress: training.Progress) -> None:
+        """Notes where the runs are."""
+        self._seen.append((time.perf_counter(), progress))
+
+    def ms_per_step(self) -> float:
+        """Of all runs together, while every device was busy.
+
+        Calls that start runs are left out if there are others: a run of a thousand
+        steps is started once.
+        """
+        busy, under_way, finished_before = [], [], None
+        for (began, before), (ended, after) in itertools.pairwise(self._seen):
+            if before.total - before.finished < self._together:
+                break
+            busy.append((ended - began, after.steps - before.steps))
+            if before.finished == finished_before:
+                under_way.append(busy[-1])
+            finished_before = before.finished
+        spent, steps = np.sum(under_way or busy, axis=0)
+        return 1e3 * spent / steps
+
+
+def step_flops(graph, recipe: recipes.Recipe, num_classes: int) -> int:
+    """Multiplications and additions of one step of a two-layer attention network.
+
+    Forward and backward: two products with the features, four products with the
+    graph per layer, three products between the layers.
+    """
+    heads, hidden = recipe.get("heads", 1), recipe["hidden"]
+    nodes, edges = graphs.num_nodes(graph), graph.senders.shape[0]
+    sparse = isinstance(graph.nodes, SparseFeatures)
+    stored = (graph.nodes.values if sparse else graph.nodes).size
+    first = 2 * 2 * stored * heads * hidden
+    middle = 3 * 2 * nodes * (heads * hidden) * (heads * num_classes)
+    return first + middle + 4 * 2 * edges * heads * (hidden + num_classes)
+
+
+def _dataset(job: Job) -> Dataset:
+    if not job.dataset.isdigit():
+        return datasets.load(job.dataset, job.data_dir)
+    name = f"generated-{job.dataset}-{EDGES_PER_NODE * int(job.dataset)}"
+    return streaming.in_memory(streaming.open_streamed(name, job.data_dir))
+
+
+def _prepare(
+    dataset: Dataset, job: Job
+) -> tuple[training.Run, training.Task, recipes.Recipe]:
+    known = dataset.name if dataset.name in datasets.DATASETS else None
+    recipe = recipes.recipe(known, job.method)
+    method = methods.METHODS[job.method]
+    module = recipes.module(method, recipe, dataset.num_classes)
+    drawn = [splits.draw(dataset, seed) for seed in range(job.runs)]
+    keys = experiment.keys(range(job.runs))
+    runs = experiment.make_runs(method, [recipe] * job.runs, drawn, keys)
+    return runs, methods.assemble(method, module), recipe
+
+
+def _steps(seconds: float, eleven_steps: float) -> int:
+    """A number of steps, one more than a multiple of ten, that takes about as long."""
+    return 1 + 10 * int(np.clip(seconds / eleven_steps, LEAST_CHECKS, 100))

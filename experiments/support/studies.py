@@ -1,0 +1,35 @@
+"""All studies, in the order of the report."""
+
+from experiments import (
+    ablation,
+    benchmark,
+    edge_removal,
+    edge_roles,
+    end_to_end,
+    findings,
+    gkde,
+    homophily,
+    no_ood_labels,
+    post_hoc,
+    sensitivity,
+    tune,
+    visualize,
+)
+from experiments.support.study import Study
+
+STUDIES: tuple[Study, ...] = (
+    findings.STUDY,
+    end_to_end.STUDY,
+    tune.STUDY,
+    post_hoc.STUDY,
+    gkde.STUDY,
+    no_ood_labels.STUDY,
+    benchmark.STUDY,
+    benchmark.SCALE,
+    homophily.STUDY,
+    edge_roles.STUDY,
+    edge_removal.STUDY,
+    ablation.STUDY,
+    sensitivity.STUDY,
+    visualize.STUDY,
+)

@@ -1,0 +1,218 @@
+"""Trains what is not recorded yet, and records it.
+
+A study changes one thing at a time: the edges of a graph, the regularizers, a weight.
+What it changed is in its records under keys of its own, beside those that all records
+have.
+"""
+
+import functools
+import itertools
+import pathlib
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from absl import flags
+
+from oodgat_jax import datasets, experiment
+from oodgat_jax.cli import progress
+from oodgat_jax.methods import METHODS, Method, recipes
+from oodgat_jax.records import (
+    Record,
+    append_records,
+    latest,
+    read_records,
+    with_seeds,
+)
+from oodgat_jax.types import Dataset
+
+FLAGS = flags.FLAGS
+
+Keys = Mapping[str, Any]  # what a record says under some of its keys
+Seeds = tuple[Sequence[int], Sequence[int]]  # of splits and of models
+Load = Callable[[], Dataset]
+Further = Callable[[experiment.Result, str], Keys]
+
+
+class Training(NamedTuple):
+    """Trains a method on a (changed) data set and makes records of it.
+
+    `run` gets those of `wanted` that are missing and returns their records in batches,
+    each of which is appended before the next is made.
+    """
+
+    title: str
+    wanted: Sequence[Keys]  # one per record
+    run: Callable[[Sequence[Keys]], Iterable[Sequence[Record]]]
+    keys: Keys | None = None  # those of `wanted` that other studies' records lack
+    elsewhere: Keys | None = None  # what those say instead; None: not to be taken
+
+
+def complete(
+    log: pathlib.Path,
+    trainings: Iterable[Training],
+    beside: pathlib.Path | None = None,
+) -> int | None:
+    """Trains what the log lacks, one training after the other, and appends it.
+
+    Args:
+      log: the records of the study.
+      trainings: all that the study needs.
+      beside: records of another study to copy from; they may have more model seeds.
+
+    Returns:
+      1 if every run of every training failed, else None: a binary's exit code.
+    """
+    others = [with_seeds(r, seeds()[1]) for r in _read(beside)] if beside else []
+    failed = []
+    for training in trainings:
+        taken = _take(log, training, others)
+        missing = _missing(_read(log), training)
+        failed.append(bool(missing) and _run(log, training, missing))
+        if not missing:
+            origin = f"taken from {beside}" if taken else "recorded already"
+            print(f"{training.title} is {origin}.", file=sys.stderr)
+    return 1 if failed and all(failed) else None
+
+
+def of_method(
+    title: str,
+    dataset: str,
+    load: Load,
+    method: str,
+    recipe: recipes.Recipe,
+    *,
+    keys: Keys | None = None,
+    definition: Method | None = None,
+    hypers: Sequence[Mapping[str, float]] = ({},),
+    unchanged: bool = False,
+    further: Further | None = None,
+) -> Training:
+    """Returns the training of a method with the splits and seeds of the flags.
+
+    Args:
+      title: shown on the progress line.
+      dataset: its name in records.
+      load: returns the data set; called only if something is missing.
+      method: its name in records.
+      recipe: of the method.
+      keys: what tells its records from others with the same settings.
+      definition: the method, if it is not the one of that name.
+      hypers: floats that replace the recipe's, one program for all.
+      unchanged: whether the main table may have the same runs.
+      further: (result, detector) -> more keys of a record.
+    """
+    definition, keys = definition or METHODS[method], keys or {}
+    same = [dataset, method, *seeds(), definition.detectors]
+    needed = [w for hyper in hypers for w in wanted(recipe | hyper, *same)]
+
+    def run(missing: Sequence[Keys]) -> Iterable[list[Record]]:
+        settings = [w["hyperparameters"] for w in missing]
+        chosen = [hyper for hyper in hypers if recipe | hyper in settings]
+        options = {"hypers": chosen, "definition": definition}
+        result = execute(title, load(), method, recipe, *seeds(), **options)
+        records = [record | keys for record in experiment.records(result)]
+        if further:
+            records = [r | further(result, r["detector"]) for r in records]
+        yield records
+
+    elsewhere = {"regularizers": list(definition.regularizers)} if unchanged else None
+    return Training(title, [w | keys for w in needed], run, keys, elsewhere)
+
+
+def execute(
+    title: str,
+    dataset: Dataset,
+    method: str,
+    recipe: recipes.Recipe,
+    split_seeds: Sequence[int],
+    model_seeds: Sequence[int],
+    **options: Any,
+) -> experiment.Result:
+    """Trains under a progress line and names the runs that failed.
+
+    The options are those of `experiment.execute`.
+    """
+    options = {"kernel": FLAGS.kernel} | options
+    with progress.Line(title) as line:
+        result = experiment.execute(
+            dataset, method, recipe, split_seeds, model_seeds, progress=line, **options
+        )
+    for sentence in experiment.failures(result):
+        print(sentence, file=sys.stderr)
+    return result
+
+
+def seeds() -> Seeds:
+    """Returns the split seeds of --splits and the model seeds of --seeds."""
+    return experiment.split_seeds(FLAGS.splits), tuple(range(FLAGS.seeds))
+
+
+def recipe(name: str, method: str) -> recipes.Recipe:
+    """Returns the recipe of a method on a data set, with the settings of --set."""
+    return recipes.override(recipes.recipe(name, method), FLAGS.set)
+
+
+def loader() -> Callable[[str], Dataset]:
+    """Returns a function that loads data sets by name and remembers the last one."""
+    load = functools.lru_cache(maxsize=1)(datasets.load)
+    return lambda name: load(name, FLAGS.data_dir)
+
+
+def wanted(
+    recipe: recipes.Recipe,
+    dataset: str,
+    method: str,
+    split_seeds: Sequence[int],
+    model_seeds: Sequence[int],
+    detectors: Sequence[str],
+) -> list[Keys]:
+    """Returns what the records of a setting say, every split with every seed."""
+    runs = zip(*itertools.product(split_seeds, model_seeds), strict=True)
+    keys = {"dataset": dataset, "method": method, "hyperparameters": recipe}
+    keys |= dict(zip(("split_seeds", "model_seeds"), map(list, runs), strict=True))
+    return [keys | {"detector": detector} for detector in detectors]
+
+
+def find(records: Sequence[Record], wanted: Sequence[Keys]) -> list[Record]:
+    """Returns the latest record of each; none at all unless every one is there."""
+    found = [latest(records, **keys) for keys in wanted]
+    return [] if None in found else found
+
+
+def _missing(records: Sequence[Record], training: Training) -> list[Keys]:
+    return [keys for keys in training.wanted if not find(records, [keys])]
+
+
+def _read(path: pathlib.Path) -> list[Record]:
+    return read_records(path) if path.exists() else []
+
+
+def _take(log: pathlib.Path, training: Training, others: Sequence[Record]) -> bool:
+    """Copies missing settings that other records have whole; says if there were any."""
+    if training.elsewhere is None or not others:
+        return False
+    missing, taken = _missing(_read(log), training), []
+    settings = [keys["hyperparameters"] for keys in missing]
+    for setting in [s for n, s in enumerate(settings) if s not in settings[:n]]:
+        mine = [keys for keys in training.wanted if keys["hyperparameters"] == setting]
+        taken += find(others, [_there(training, keys) for keys in mine])
+    if taken:
+        append_records(log, *(record | (training.keys or {}) for record in taken))
+    return bool(taken)
+
+
+def _there(training: Training, keys: Keys) -> Keys:
+    own = training.keys or {}
+    kept = {name: value for name, value in keys.items() if name not in own}
+    return kept | (training.elsewhere or {})
+
+
+def _run(log: pathlib.Path, training: Training, missing: Sequence[Keys]) -> bool:
+    """Trains and records what is missing; says whether every run failed."""
+    every = True
+    for records in training.run(missing):
+        append_records(log, *records)
+        runs = [(len(r["split_seeds"]), len(r.get("failed_runs", ()))) for r in records]
+        every &= all(count == failed for count, failed in runs)
+    return every
