@@ -43,8 +43,9 @@ from experiments.support.worker import in_process
 from oodgat_jax import tables
 from oodgat_jax.cli import app
 from oodgat_jax.datasets import DATASETS
+from oodgat_jax.methods import METHODS
 from oodgat_jax.records import Record, append_lines, read_lines, versions
-from oodgat_jax.registry import check_names
+from oodgat_jax.registry import check_name, check_names
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
@@ -130,6 +131,7 @@ BESIDE_AUTHORS = (
 def main() -> None:
     """Measures every data set and size in every variant, then prints the table."""
     folder = app.out_folder(FLAGS.out)
+    check_name("method", FLAGS.method, METHODS)
     if FLAGS.scale:
         _scale(folder)
         return

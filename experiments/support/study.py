@@ -96,9 +96,9 @@ def read(study: Study, folder: pathlib.Path) -> list[list[Record]]:
     """
     found = [read_source(source, folder) for source in study.sources]
     if not found[0]:
+        binary = " ".join(study.sources[0].command.split()[:3])
         raise InputError(
-            f"There are no records at {folder / study.file}: make them, for example "
-            f"with {study.sources[0].command}"
+            f"There are no records at {folder / study.file}: run {binary}."
         )
     return found
 

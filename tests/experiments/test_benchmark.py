@@ -1,37 +1,42 @@
-import json
-import subprocess
-import sys
+"""The benchmark: what a worker measures, how it is recorded, what is refused."""
 
 import pytest
-from support import synthetic
+from support import binaries, synthetic
 
 from experiments import benchmark
+from experiments.support import speed
 from oodgat_jax import graphs, training
+from oodgat_jax.records import read_lines
 from oodgat_jax.types import InputError
 
+PLUGIN = """
+from oodgat_jax.methods import METHODS
 
-def run_benchmark(tmp_path, *more):
-    command = [
-        sys.executable,
-        "-m",
-        "experiments.benchmark",
-        "--variants=sparse",
-        "--runs=2",
-        "--seconds=0.1",
-        f"--out={tmp_path}",
-        *more,
-    ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+METHODS.register("mine", METHODS["mlp"])
+"""
 
 
-def test_measures_a_generated_graph_beside_a_peer(tmp_path):
-    done = run_benchmark(
-        tmp_path, "--datasets=", "--sizes=1000", "--peer=echo ms_per_step: 1e6"
-    )
-    assert done.returncode == 0, done.stderr
-    assert "times faster" in done.stdout
-    (line,) = (tmp_path / "benchmark.jsonl").read_text().splitlines()
-    record = json.loads(line)
+@pytest.fixture
+def call(cache, tmp_path, monkeypatch):
+    """Calls the binary in a folder that has a plug-in."""
+    (tmp_path / "registers_mine.py").write_text(PLUGIN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XLA_FLAGS", binaries.QUICK["XLA_FLAGS"])
+    flags = "--variants=sparse", "--runs=2", "--seconds=0.1", f"--out={tmp_path}"
+
+    def call(*more):
+        return binaries.call("benchmark", *flags, *more, cache=cache)
+
+    return call
+
+
+def test_a_plug_ins_method_on_a_generated_graph_beside_a_peer(call, tmp_path):
+    given = "--datasets=", "--sizes=1000", "--peer=echo ms_per_step: 1e6"
+    code, out, err = call(*given, "--plugin=registers_mine", "--method=mine")
+    assert code == 0, err
+    assert "times faster" in out
+    (record,) = read_lines(tmp_path / "benchmark.jsonl")
+    assert record["method"] == "mine"
     assert record["dataset"] == "generated-1000-20000"
     assert record["nodes"] == 1000
     assert record["ms_per_step"] > 0
@@ -41,19 +46,25 @@ def test_measures_a_generated_graph_beside_a_peer(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("flag", "named"),
+    ("flags", "named"),
     [
-        ("--variants=fast", "fast"),
-        ("--datasets=atlantis", "atlantis"),
-        ("--sizes=ten", "ten"),
-        ("--sizes=10", "10"),
+        (["--variants=fast"], "'fast'"),
+        (["--datasets=atlantis"], "'atlantis'"),
+        (["--sizes=ten"], "'ten'"),
+        (["--sizes=10"], "'10'"),
+        (["--method=mien"], "'mien'"),
+        (["--scale", "--devices=two"], "'two'"),
+        (["--scale", "--devices=0"], "'0'"),
+        (["--scale", "--sizes=100"], "'100'"),
     ],
+    ids=str,
 )
-def test_bad_flags_are_named(tmp_path, flag, named):
-    done = run_benchmark(tmp_path, flag)
-    assert done.returncode == 2
-    assert f"'{named}'" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_bad_flags_are_named(call, tmp_path, flags, named):
+    code, out, err = call(*flags)
+    assert (code, out) == (2, "")
+    assert named in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.glob("*.jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +83,7 @@ def test_flops_of_a_step():
     dataset = synthetic.generate(1000, 4000, 16)
     graph = graphs.build(dataset, "sparse")
     edges = graph.senders.shape[0]
-    flops = benchmark.step_flops(graph, {"heads": 2, "hidden": 8}, 4)
+    flops = speed.step_flops(graph, {"heads": 2, "hidden": 8}, 4)
     features = 2 * 2 * 1000 * 16 * 16
     between = 3 * 2 * 1000 * 16 * 8
     assert flops == features + between + 4 * 2 * edges * 2 * (8 + 4)
@@ -94,8 +105,8 @@ def test_watch_counts_calls_whose_runs_are_all_under_way(
     total, times, seen, ms, monkeypatch
 ):
     clock = iter(times)
-    monkeypatch.setattr(benchmark.time, "perf_counter", lambda: next(clock))
-    watch = benchmark.Watch(together=2, total=total)
+    monkeypatch.setattr(speed.time, "perf_counter", lambda: next(clock))
+    watch = speed.Watch(together=2, total=total)
     for steps, finished in seen:
         watch(training.Progress(steps, finished, 0, total, 1.0))
     assert watch.ms_per_step() == pytest.approx(ms)

@@ -1,12 +1,10 @@
-import json
-
 import numpy as np
 import pytest
 from support import binaries
 
-from experiments import tune
-from experiments.support import main_table
-from oodgat_jax import experiment, tables
+from experiments import end_to_end, tune
+from experiments.support import main_table, study
+from oodgat_jax import tables
 from oodgat_jax.methods import recipes
 from oodgat_jax.records import check, read_records
 from oodgat_jax.types import InputError
@@ -34,7 +32,7 @@ def record(method, detector, auroc, validation=1.0, **hyperparameters):
 
 def test_table_marks_the_best_and_shows_the_paper():
     records = [record("gcn", "ENT", [0.8, 0.9]), record("oodgat", "ATT", [0.9, 1.0])]
-    text = main_table.markdown(records)
+    text = study.markdown(end_to_end.STUDY, records)
     assert "85.0 ± 5.0 (88.9)" in text
     assert "**95.0 ± 5.0 (93.6)**" in text
     assert "over 2 runs" in text
@@ -45,11 +43,11 @@ def test_settings_that_are_not_the_recipes_are_marked():
         record("gcn", "ENT", [0.8, 0.9], lr=0.01),
         record("gat", "ENT", [0.8, 0.9], lr=0.01, weight_decay=0.0, heads=1),
     ]
-    text = main_table.markdown(records)
+    text = study.markdown(end_to_end.STUDY, records)
     assert "| GCN    |" in text
     assert "| GAT *  |" in text
     assert "not the recipe's: GAT on cora weight_decay 0, heads 1." in text
-    assert "*, settings" not in main_table.markdown(records[:1])
+    assert "*, settings" not in study.markdown(end_to_end.STUDY, records[:1])
 
 
 def test_paired_difference_leaves_failed_runs_out():
@@ -61,9 +59,12 @@ def test_paired_difference_leaves_failed_runs_out():
 def test_comparison_needs_the_same_runs():
     ours = record("oodgat", "ATT", [0.9, 1.0])
     theirs = record("gcn", "ENT", [0.8, 0.9])
-    assert "+10.0" in main_table.comparison([ours, theirs], "cora")
+    (row,) = main_table.comparison_table([ours, theirs]).rows
+    assert row == ["cora", "GCN", "", "+10.0 [+10.0, +10.0]"]
     other = theirs | {"model_seeds": [5, 6]}
-    assert main_table.comparison([ours, other], "cora") == ""
+    assert not main_table.comparison_table([ours, other]).rows
+    assert end_to_end.PAIRED in study.text(end_to_end.STUDY, [ours, theirs])
+    assert end_to_end.PAIRED not in study.text(end_to_end.STUDY, [ours, other])
 
 
 def test_missing_data_set_is_named():
@@ -81,9 +82,9 @@ def test_cells_of_a_batch_differ_in_floats_only():
     recipe = recipes.recipe("cora", "gat")
     grid = {"heads": (1, 4), "lr": (0.01, 0.02, 0.03), "dropout": (0.0, 0.5)}
     cells = tune.grid_cells(recipe, grid)
-    assert tune.first_batch(cells, 4) == cells[:4]
-    assert tune.first_batch(cells, 100) == cells[:6]
-    assert tune.first_batch(cells[5:], 2) == cells[5:6]
+    assert tune.first_batch(cells, 4, "gat") == cells[:4]
+    assert tune.first_batch(cells, 100, "gat") == cells[:6]
+    assert tune.first_batch(cells[5:], 2, "gat") == cells[5:6]
     assert {cell["heads"] for cell in cells[:6]} == {1}
 
 
@@ -116,53 +117,24 @@ def test_tuned_chooses_by_validation_not_by_test():
     assert tune.tuned(records, "cora", "gat") is None
 
 
-def test_recorded_wants_the_same_runs_and_all_detectors():
-    mine = [record("oodgat", d, [0.9, 0.8], lr=0.1) for d in ("ENT", "ATT")]
-    mine = [json.loads(json.dumps(r)) for r in mine]
-    asked = ("cora", "oodgat", {"lr": 0.1}, (123,), (0, 1))
-    assert len(experiment.recorded(mine, *asked)) == 2
-    assert experiment.recorded(mine[:1], *asked) == []
-    assert (
-        experiment.recorded(mine, "cora", "oodgat", {"lr": 0.2}, (123,), (0, 1)) == []
-    )
-    assert experiment.recorded(mine, "cora", "oodgat", {"lr": 0.1}, (123,), (0,)) == []
-
-
-def test_runs_are_borrowed_from_records_with_these_seeds_or_more(tmp_path):
-    log = tmp_path / "log.jsonl"
-    others = [record("oodgat", d, [0.9, 0.8, 0.7], lr=0.1) for d in ("ENT", "ATT")]
-    asked = ("cora", "oodgat", {"lr": 0.1}, (123,))
-    assert not experiment.borrow(log, others[:1], *asked, (0, 1))
-    assert not experiment.borrow(log, others, *asked, (0, 3))
-    assert not experiment.borrow(
-        log, others, "cora", "oodgat", {"lr": 0.2}, (123,), (0, 1)
-    )
-    assert not log.exists()
-    assert experiment.borrow(log, others, *asked, (0, 2))
-    taken = read_records(log)
-    assert [r["detector"] for r in taken] == ["ENT", "ATT"]
-    assert taken[0]["metrics"]["auroc"] == [0.9, 0.7]
-    assert len(experiment.recorded(taken, *asked, (0, 2))) == 2
-
-
-def test_nothing_is_trained_twice_by_tuning_and_the_main_table(tmp_path):
-    few = "--set=max_steps=11", "--splits=1", "--seeds=2", f"--out={tmp_path}"
-    one = "--dataset=digits", "--method=mlp", *few
+def test_nothing_is_trained_twice_by_tuning_and_the_main_table(tmp_path, cache):
+    few = "--set=max_steps=11", "--set=hidden=8", "--splits=1", "--seeds=2"
+    one = "--dataset=digits", "--method=mlp", *few, f"--out={tmp_path}"
 
     def call(*words):
-        code, _, errors = binaries.call(*words, cache=tmp_path / "cache")
+        code, _, errors = binaries.call(*words, cache=cache)
         assert code == 0, errors
         return errors
 
     assert "cells 1 to 1 of 1" in call("tune", *one, "--grid=lr=0.02")
-    tuned = f"--tuned={tmp_path / tune.FILE}"
-    methods = "--datasets=digits", "--methods=mlp"
-    assert "is taken from" in call("end_to_end", *methods, *few, tuned)
+    tuned = f"--tuned={tmp_path / tune.STUDY.file}"
+    main = "end_to_end", "--datasets=digits", "--methods=mlp", *few, f"--out={tmp_path}"
+    assert "is taken from" in call(*main, tuned)
     (taken,) = read_records(tmp_path / main_table.FILE)
     assert taken["hyperparameters"]["lr"] == 0.02
-    assert "mlp on digits:" in call("end_to_end", *methods, *few)
+    assert "mlp on digits:" in call(*main)
     assert "cells" not in call("tune", *one, "--grid=lr=0.01,0.02")
-    found = read_records(tmp_path / tune.FILE)
+    found = read_records(tmp_path / tune.STUDY.file)
     assert [r["hyperparameters"]["lr"] for r in found] == [0.02, 0.01]
 
 

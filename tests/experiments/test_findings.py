@@ -11,19 +11,19 @@ from oodgat_jax.records import append_records
 def verdict(claim, records):
     """Verdict and figures of the finding that begins with a claim."""
     (finding,) = [f for f in findings.FINDINGS if f.claim.startswith(claim)]
-    table = findings.draw({finding.source: records})
+    table = findings.draw({finding.source.name: records})
     (row,) = [row for row in table.rows if row[0] == finding.claim]
     return row[1:]
 
 
 def ablated(**means):
-    terms = {"con": "consistency", "ent": "entropy", "dis": "discrepancy"}
+    names = {"con": "consistency", "ent": "entropy", "dis": "discrepancy"}
     return [
         record(
             "cora",
             "ATT",
             (mean, mean),
-            terms=[terms[short] for short in row.split("_")[1:]],
+            regularizers=[names[short] for short in row.split("_")[1:]],
         )
         for row, mean in means.items()
     ]
@@ -154,11 +154,11 @@ def test_entropies_over_training():
     assert verdict("OODGAT keeps", records) == ["holds", "cora 0.30 / 0.10 nats"]
 
 
-def test_the_binary_reads_a_folder(tmp_path):
+def test_the_binary_reads_a_folder(tmp_path, cache):
     rows = [record("cora", "ATT", (0.9, 0.9)), record("cora", "ENT", (0.8, 0.8))]
     rows.append(record("cora", "ENT", (0.7, 0.7), method="gcn"))
     append_records(tmp_path / "end_to_end.jsonl", *rows)
-    code, out, err = call("findings", f"--records_dir={tmp_path}", cache=tmp_path)
+    code, out, err = call("findings", f"--records_dir={tmp_path}", cache=cache)
     assert code == 0, err
     assert "cora 90.0 / 70.0" in out
     assert "python -m experiments.ablation" in out

@@ -7,31 +7,25 @@ from experiments import homophily
 from oodgat_jax import datasets
 from oodgat_jax.datasets import edge_kinds
 from oodgat_jax.records import read_lines
-from oodgat_jax.types import InputError
 
 
-def test_digits(tmp_path):
-    code, out, err = call("homophily", f"--out={tmp_path}", cache=tmp_path)
+def test_digits(tmp_path, cache):
+    code, out, err = call("homophily", f"--out={tmp_path}", cache=cache)
     assert code == 0, err
-    assert "cora" in err  # is not at hand
-    (found,) = read_lines(tmp_path / homophily.FILE)
+    assert "cora" in err  # whose files are missing
+    (found,) = read_lines(tmp_path / homophily.STUDY.file)
     assert (found["dataset"], found["nodes"]) == ("digits", 1797)
     assert sum(found["edges_by_kind"].values()) == found["edges"]
     assert found["identity_homophily"] >= found["class_homophily"] > 0.9
     assert out.splitlines()[2].split()[:2] == ["digits", "1,797"]
 
 
-def test_unknown_name_is_one_sentence(tmp_path):
+def test_unknown_name_is_one_sentence(tmp_path, cache):
     arguments = ["--datasets=digits,corra", f"--out={tmp_path}"]
-    code, out, err = call("homophily", *arguments, cache=tmp_path)
+    code, out, err = call("homophily", *arguments, cache=cache)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "no data set 'corra'" in err
-    assert not (tmp_path / homophily.FILE).exists()
-
-
-def test_no_record():
-    with pytest.raises(InputError, match="no record"):
-        homophily.draw([])
+    assert not (tmp_path / homophily.STUDY.file).exists()
 
 
 @pytest.mark.real_data

@@ -3,7 +3,7 @@ import pytest
 from support import synthetic
 
 from experiments import no_ood_labels
-from experiments.support import no_ood_labels_table
+from experiments.support import study
 from oodgat_jax.estimator.classifier import Answer
 from oodgat_jax.methods import recipes
 from oodgat_jax.records import check
@@ -21,7 +21,7 @@ def record():
 def test_a_record_has_a_value_per_split(record):
     check(record)
     values = record["metrics"]
-    assert set(values) == set(no_ood_labels_table.COLUMNS)
+    assert set(values) == set(no_ood_labels.COLUMNS)
     assert all(len(column) == 2 for column in values.values())
     assert min(values["auroc"]) > 0.6
     for name in ("quantile", "mixture"):
@@ -32,16 +32,17 @@ def test_a_record_has_a_value_per_split(record):
 
 def test_the_table_shows_both_ways_to_choose_the_step(record):
     other = {"auroc": [0.5, 0.7]}
-    labelled = {**record, "metrics": other}
-    page = no_ood_labels_table.markdown([record], [labelled])
+    labeled = {**record, "metrics": other}
+    page = study.markdown(no_ood_labels.STUDY, [record], [labeled])
     assert "60.0 ± 10.0 |" in page
     assert "over 2 splits, 2 members each" in page
-    assert "60.0 ± 10.0" not in no_ood_labels_table.text([record], [])
+    assert "60.0 ± 10.0" not in study.text(no_ood_labels.STUDY, [record], [])
 
 
 def test_a_threshold_that_there_is_none_of_is_said_so(record):
     none = {**record["metrics"], "f1_mixture": [np.nan, np.nan]}
-    page = no_ood_labels_table.markdown([{**record, "metrics": none}], [])
+    changed = {**record, "metrics": none}
+    page = study.markdown(no_ood_labels.STUDY, [changed], [])
     assert "none" in page
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from support.binaries import call
 
-from experiments import end_to_end, post_hoc, readme
-from experiments.support import paper_results, post_hoc_table
+from experiments import end_to_end, post_hoc
+from experiments.support import main_table, paper_results, study
 from oodgat_jax.detectors import DETECTORS, GRIDS
 from oodgat_jax.records import read_records
 from oodgat_jax.types import InputError
@@ -19,15 +19,15 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def ending(folder):
+def ending(folder, cache):
     """One detector, which is tuned, on one method."""
     arguments = [*TINY, "--detectors=energy", f"--out={folder}"]
-    return call("post_hoc", *arguments, cache=folder / "cache")
+    return call("post_hoc", *arguments, cache=cache)
 
 
 def test_records(folder, ending):
     assert ending[0] == 0, ending[2]
-    records = read_records(folder / post_hoc.FILE)
+    records = read_records(folder / post_hoc.STUDY.file)
     keys = [(r["method"], r["detector"], r["selection"]) for r in records]
     assert keys == [("gat", "energy", "validation"), ("gat", "energy", "oracle")]
     for record in records:
@@ -39,38 +39,37 @@ def test_records(folder, ending):
 
 def test_its_training_is_a_row_of_the_main_table(folder, ending):
     assert ending[0] == 0, ending[2]
-    (record,) = read_records(folder / end_to_end.FILE)
+    (record,) = read_records(folder / main_table.FILE)
     assert (record["method"], record["detector"]) == ("gat", "ENT")
     assert record["hyperparameters"]["max_steps"] == 11
 
 
-def test_the_table_is_drawn_again_without_training(folder, ending):
-    before = (folder / post_hoc.FILE).read_bytes()
-    code, out, _ = call(
-        "post_hoc", "--from_records", f"--out={folder}", cache=folder / "cache"
-    )
+def test_the_table_is_drawn_again_without_training(folder, ending, cache):
+    before = (folder / post_hoc.STUDY.file).read_bytes()
+    code, out, _ = call("post_hoc", "--from_records", f"--out={folder}", cache=cache)
     assert (code, out) == (0, ending[1])
-    assert (folder / post_hoc.FILE).read_bytes() == before
-    assert out.splitlines()[2].split()[:2] == ["digits", "energy"]
-    assert "| digits " in (folder / "post_hoc.md").read_text(encoding="utf-8")
-    assert readme.TABLES["post_hoc"](folder) == (folder / "post_hoc.md").read_text(
-        encoding="utf-8"
-    )
+    assert (folder / post_hoc.STUDY.file).read_bytes() == before
+    lines = out.splitlines()
+    assert (lines[0], lines[4].split()[0]) == ("digits", "energy")
+    page = (folder / "post_hoc.md").read_text(encoding="utf-8")
+    assert "| digits " in page
+    drawn = study.markdown(post_hoc.STUDY, *study.read(post_hoc.STUDY, folder))
+    assert drawn == page
     assert "\\toprule" in (folder / "post_hoc.tex").read_text(encoding="utf-8")
 
 
-def test_what_is_recorded_is_not_measured_again(folder, ending):
-    before = (folder / post_hoc.FILE).read_bytes()
+def test_what_is_recorded_is_not_measured_again(folder, ending, cache):
+    before = (folder / post_hoc.STUDY.file).read_bytes()
     arguments = [*TINY, "--detectors=energy", f"--out={folder}"]
-    code, out, err = call("post_hoc", *arguments, cache=folder / "cache")
+    code, out, err = call("post_hoc", *arguments, cache=cache)
     assert (code, out) == (0, ending[1])
     assert "gat on digits is recorded already." in err
-    assert (folder / post_hoc.FILE).read_bytes() == before
+    assert (folder / post_hoc.STUDY.file).read_bytes() == before
 
 
-def test_wrong_input_is_one_sentence(tmp_path):
+def test_wrong_input_is_one_sentence(tmp_path, cache):
     code, out, err = call(
-        "post_hoc", "--from_records", f"--out={tmp_path}", cache=tmp_path
+        "post_hoc", "--from_records", f"--out={tmp_path}", cache=cache
     )
     assert (code, out) == (2, "")
     assert err.startswith("There are no records at")
@@ -84,12 +83,12 @@ def test_names_are_checked_before_the_training():
         post_hoc.choose(["ODDIN"])
     with pytest.raises(InputError, match="no data set 'corra'"):
         end_to_end.plan(["corra"], ["gat"], [])
-    with pytest.raises(InputError, match="No method has 'unheard=1'"):
+    with pytest.raises(InputError, match="no hyper-parameter 'unheard'"):
         end_to_end.plan(["digits"], ["gat"], ["unheard=1"])
 
 
 def test_what_has_no_settings_is_not_tuned():
-    (row,) = [row for row in post_hoc_table.ROWS if row.detector == "ATT"]
+    (row,) = [row for row in post_hoc.ROWS if row.detector == "ATT"]
     assert post_hoc.select(None, row) == {"fixed": {}}
 
 
@@ -103,7 +102,7 @@ def test_a_setting_goes_to_the_methods_that_know_it():
 
 
 def test_rows_are_known_detectors_and_known_rows_of_the_paper():
-    for row in post_hoc_table.ROWS:
+    for row in post_hoc.ROWS:
         assert row.detector in DETECTORS
         figure = paper_results.figure("post_hoc", row.paper, "cora", "auroc")
         assert (figure is None) == (row.paper == "")
@@ -129,8 +128,8 @@ def test_ours_oracle_and_paper_side_by_side():
         record("cora", "oodgat", "ATT", "fixed", [0.2, 0.2]),
         record("cora", "oodgat", "ATT", "fixed", [1.0, 1.0]),
     ]
-    assert post_hoc_table.known(records) == ["cora", "digits"]
-    table = post_hoc_table.draw(records, ["cora"])
+    assert post_hoc.known(records) == ["cora", "digits"]
+    table = post_hoc.draw(records, ["cora"])
     odin, att = ([getattr(c, "text", c) for c in row] for row in table.rows)
     ours, oracle, half = "70.0 ± 10.0", "90.0 ± 0.0", "50.0 ± 0.0"
     assert odin == ["cora", "ODIN", ours, half, oracle, half, "90.7", "37.2"]
@@ -139,4 +138,4 @@ def test_ours_oracle_and_paper_side_by_side():
 
 def test_no_record_of_a_data_set():
     with pytest.raises(InputError, match="no records of cora"):
-        post_hoc_table.draw([], ["cora"])
+        post_hoc.draw([], ["cora"])

@@ -1,17 +1,16 @@
 """The generated parts of the README."""
 
 import re
-import subprocess
-import sys
 
 import pytest
+from support import binaries
 from support.example_records import record
 
 from experiments import readme
+from experiments.support.study_flags import RECORDS
 from oodgat_jax.records import append_records
 from oodgat_jax.types import InputError
 
-RECORDS = readme.ROOT / "experiments" / "records"
 PAGE = """# Title
 
 <!-- begin generated: end_to_end -->
@@ -73,28 +72,34 @@ def test_readme_check_writes_nothing_and_settles(project):
     assert "over 1 to 2 runs" in project[0].read_text()
 
 
-def test_readme_command(project):
+def test_readme_command(project, cache):
     page, folder = project
-    command = [sys.executable, "-m", "experiments.readme"]
-    command += [f"--readme={page}", f"--records_dir={folder}"]
+    flags = f"--readme={page}", f"--records_dir={folder}"
 
     def call(*more):
-        return subprocess.run([*command, *more], capture_output=True, text=True)
+        return binaries.call("readme", *flags, *more, cache=cache)
 
-    stale = call("--check")
-    assert (stale.returncode, "is stale" in stale.stderr) == (1, True)
-    assert call().returncode == 0
-    assert call("--check").returncode == 0
+    code, _, err = call("--check")
+    assert (code, "is stale" in err) == (1, True)
+    assert call()[0] == 0
+    assert call("--check")[0] == 0
     (folder / "end_to_end.jsonl").unlink()
-    lost = call()
-    assert lost.returncode == 2
-    assert lost.stderr.startswith("There are no records at")
+    code, _, err = call()
+    assert code == 2
+    assert err.startswith("There are no records at")
+
+
+def test_the_committed_documents_are_not_stale(cache):
+    assert binaries.call("readme", "--check", cache=cache) == (0, "", "")
 
 
 @pytest.mark.parametrize(
     ("page", "message"),
     [
-        (PAGE.replace("end_to_end", "unheard"), "choose from ablation"),
+        (
+            PAGE.replace("end_to_end", "unheard"),
+            "no generated table 'unheard': choose from findings",
+        ),
         (PAGE.replace("<!-- end generated: end_to_end -->\n", ""), "lacks a mark"),
         (PAGE.replace("end generated: end_", "end generated: x"), "lacks a mark"),
         ("<!-- begin generated: end_to_end -->\n" + PAGE, "one too many"),
@@ -123,7 +128,9 @@ def test_readme_figures_are_drawn_from_records(tmp_path):
 def test_readme_figure_without_records_is_named(tmp_path):
     page = tmp_path / "README.md"
     page.write_text("![ROC](docs/edge_roles-mine-gcn.png)")
-    with pytest.raises(InputError, match=r"edge_roles-mine-gcn\.png: .* cora-gcn"):
+    with pytest.raises(
+        InputError, match="edge_roles for README.md 'mine-gcn': .* cora-gcn"
+    ):
         readme.draw_figures(page, RECORDS)
 
 

@@ -1,33 +1,21 @@
 """The report: what it shows, what it says of what is missing, how a browser sees it."""
 
 import html
-import importlib
-import pathlib
 import re
-import shlex
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from support import browser
+from support import binaries, browser
 from support.example_records import record
 
-from experiments import report
-from experiments.support import (
-    figures,
-    main_table,
-    post_hoc_table,
-    report_page,
-    report_settings,
-)
+from experiments import post_hoc, report
+from experiments.support import figures, main_table, report_page, report_settings
 from experiments.support.report_page import Content
-from experiments.support.report_sections import SECTIONS
-from oodgat_jax.cli import app
+from experiments.support.studies import STUDIES
+from experiments.support.study_flags import RECORDS
 from oodgat_jax.records import append_lines, append_records
 from oodgat_jax.types import InputError
 
-RECORDS = pathlib.Path(report.__file__).parent / "records"
 VIEWS = {
     "390-light": (390, "light"),
     "390-dark": (390, "dark"),
@@ -50,7 +38,7 @@ def folder(tmp_path_factory):
             one = {"method": row.method, "auroc": [0.8 + number / 100] * 9}
             written = record(dataset, row.detector, **one)
             append_records(folder / "end_to_end.jsonl", written)
-        for row in post_hoc_table.ROWS:
+        for row in post_hoc.ROWS:
             more = {"selection": "fixed", "detector_settings": {"k": 10}}
             written = record(dataset, row.detector, method=row.method, **more)
             append_records(folder / "post_hoc.jsonl", written)
@@ -85,12 +73,10 @@ def test_the_main_table_has_the_papers_figures_beside_ours(page):
     ) in shown
 
 
-def test_every_section_with_records_is_shown_in_order(folder, page):
+def test_every_study_with_records_is_shown_in_order(folder, page):
     titles = re.findall(r'<h2 id="[^"]+"><a [^>]+>([^<]+)', page)
-    there = [section for section in SECTIONS if (folder / section.file).exists()]
-    assert len(there) >= 6
-    absent = [report_page.ABSENT] * (len(there) < len(SECTIONS))
-    assert titles == [*(html.escape(section.title) for section in there), *absent]
+    assert {path.name for path in folder.iterdir()} >= {s.file for s in STUDIES}
+    assert titles == [html.escape(study.title) for study in STUDIES]
 
 
 def test_tables_of_one_data_set_do_not_repeat_its_name(page):
@@ -118,10 +104,10 @@ def test_what_is_missing_is_named_with_its_command(tmp_path):
     (tmp_path / "gkde.jsonl").touch()
     page = report.draw(tmp_path)
     missing = part(page, report_page.anchor(report_page.ABSENT))
-    for section in SECTIONS:
-        absent = section.file != "end_to_end.jsonl"
-        assert (html.escape(section.command) in missing) == absent
-        assert (f"<code>{section.file}</code>" in missing) == absent
+    for study in STUDIES:
+        absent = study.file != "end_to_end.jsonl"
+        assert (html.escape(study.command) in missing) == absent
+        assert (f"<code>{study.file}</code>" in missing) == absent
     assert page.count('class="plot"') == 1
 
 
@@ -139,29 +125,14 @@ def test_names_are_not_taken_for_formulas(tmp_path):
     assert r"$\wrong$" in report.draw(tmp_path)
 
 
-def test_the_same_records_give_the_same_page(folder, page):
-    assert report.draw(folder) == page
-
-
 def test_the_page_asks_for_nothing_from_elsewhere(page):
     assert not re.search(r'(src|href)="(?!#)', page)
     assert not re.search(r"@import|url\((?!#)", page)
 
 
-@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.title)
-def test_commands_of_sections_have_flags_that_exist(section):
-    lines = section.command.replace("\\\n", " ").splitlines()
-    calls = [shlex.split(line) for line in lines if line.startswith("python -m")]
-    assert calls
-    for _, _, name, *arguments in calls:
-        module = importlib.import_module(name)
-        known = {*app.SHARED, *getattr(module, "OWN", ())}
-        assert {a.removeprefix("--").split("=")[0] for a in arguments} <= known
-
-
 def test_anchors_of_sections_differ():
-    anchors = [report_page.anchor(section.title) for section in SECTIONS]
-    assert len(set(anchors)) == len(SECTIONS)
+    anchors = [report_page.anchor(study.title) for study in STUDIES]
+    assert len(set(anchors)) == len(STUDIES)
 
 
 # Settings
@@ -235,23 +206,22 @@ def test_what_cannot_be_shown_is_named(tmp_path, prepare, message):
         report.draw(tmp_path / "records")
 
 
-def test_the_command_writes_the_page_or_leaves_the_old_one(tmp_path, folder):
+def test_the_command_writes_the_page_or_leaves_the_old_one(
+    tmp_path, folder, page, cache
+):
     def call(records):
-        command = [sys.executable, "-m", "experiments.report", f"--out={tmp_path}"]
-        command.append(f"--records_dir={records}")
-        return subprocess.run(command, capture_output=True, text=True)
+        flags = f"--out={tmp_path}", f"--records_dir={records}"
+        return binaries.call("report", *flags, cache=cache)
 
-    done = call(folder)
-    assert (done.returncode, done.stderr) == (0, "")
-    old = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert old.endswith("</html>\n")
+    code, _, err = call(folder)
+    assert (code, err) == (0, "")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == page
     wrong = tmp_path / "wrong"
     wrong.mkdir()
     _damage(wrong)
-    failed = call(wrong)
-    assert failed.returncode == 2
-    assert failed.stderr.count("\n") == 1
-    assert (tmp_path / "report.html").read_text(encoding="utf-8") == old
+    code, _, err = call(wrong)
+    assert (code, err.count("\n")) == (2, 1)
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == page
 
 
 # In a browser

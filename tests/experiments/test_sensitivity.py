@@ -6,7 +6,6 @@ from support.example_records import record
 
 from experiments import sensitivity
 from oodgat_jax.records import read_records
-from oodgat_jax.types import InputError
 
 BASE = {"lr": 0.01, "consistency": 2.0, "entropy": 0.05}
 
@@ -47,8 +46,6 @@ def test_table_and_figure():
     left, _ = figure.axes
     assert [text.get_text() for text in left.get_xticklabels()] == ["0", "2", "4"]
     assert left.lines[1].get_ydata() == pytest.approx([60.0, 80.0, 90.0])
-    with pytest.raises(InputError, match="no record"):
-        sensitivity.draw([])
 
 
 def test_three_curves_leave_no_empty_axes():
@@ -57,13 +54,13 @@ def test_three_curves_leave_no_empty_axes():
     assert sum(axis.get_visible() for axis in figure.axes) == 3
 
 
-def test_values_are_an_axis_of_the_runs(tmp_path):
+def test_values_are_an_axis_of_the_runs(tmp_path, cache):
     tiny = ["--splits=1", "--seeds=2", "--set=max_steps=11", "--set=hidden=8"]
     tiny += ["--set=heads=1", "--values=consistency=0,5", f"--out={tmp_path}"]
-    code, _, err = call("sensitivity", *tiny, cache=tmp_path)
+    code, _, err = call("sensitivity", *tiny, cache=cache)
     assert code == 0, err
     assert "4/4 runs done" in err
-    found = read_records(tmp_path / sensitivity.FILE)
+    found = read_records(tmp_path / sensitivity.STUDY.file)
     values = [r["hyperparameters"]["consistency"] for r in found]
     assert values == [0.0, 0.0, 5.0, 5.0]
     assert found[0]["metrics"] != found[2]["metrics"]
@@ -73,12 +70,12 @@ def test_values_are_an_axis_of_the_runs(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--values=heads=1,2"], "oodgat has no float 'heads'"),
-        (["--method=gcn"], "gcn has no float 'consistency'"),
+        (["--values=heads=1,2"], "no float hyper-parameter of oodgat 'heads'"),
+        (["--method=gcn"], "no float hyper-parameter of gcn 'consistency'"),
     ],
 )
-def test_wrong_input_is_one_sentence(arguments, sentence, tmp_path):
+def test_wrong_input_is_one_sentence(arguments, sentence, tmp_path, cache):
     arguments = ["--dataset=digits", *arguments, f"--out={tmp_path}"]
-    code, out, err = call("sensitivity", *arguments, cache=tmp_path)
+    code, out, err = call("sensitivity", *arguments, cache=cache)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert sentence in err

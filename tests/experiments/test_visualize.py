@@ -1,7 +1,6 @@
 """The figure of two methods side by side, and the training that is watched for it."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.binaries import call
@@ -9,8 +8,8 @@ from support.example_records import record
 
 from experiments import visualize
 from experiments.support import dynamics
-from oodgat_jax import datasets, graphs, methods, splits, training
-from oodgat_jax.methods import METHODS
+from oodgat_jax import datasets, experiment, graphs, methods, splits, training
+from oodgat_jax.methods import METHODS, recipes
 from oodgat_jax.records import read_records
 from oodgat_jax.types import InputError
 
@@ -19,15 +18,12 @@ SCHEDULE = training.Schedule(max_steps=31, check_every=10, patience=0)
 
 def watched_run():
     dataset = datasets.digits()
-    method = METHODS["gcn"]
-    module = methods.model(method, dataset.num_classes, hidden=4, heads=1)
-    hyper = {"lr": 0.01, "weight_decay": 0.0, "input_dropout": 0.0}
-    hyper |= {"dropout": 0.5, "attention_dropout": 0.0}
-    runs = training.Run(
-        key=jax.vmap(jax.random.key)(jnp.arange(2)),
-        split=splits.stack([splits.draw(dataset, seed) for seed in (123, 1)]),
-        hyper={name: np.full(2, value, np.float32) for name, value in hyper.items()},
-    )
+    method = METHODS["mlp"]
+    recipe = recipes.recipe("digits", method) | {"hidden": 4}
+    module = recipes.module(method, recipe, dataset.num_classes)
+    drawn = [splits.draw(dataset, seed) for seed in (123, 1)]
+    keys = experiment.keys(range(2))
+    runs = experiment.make_runs(method, [recipe] * 2, drawn, keys)
     return methods.assemble(method, module), graphs.build(dataset), runs, module
 
 
@@ -36,7 +32,7 @@ def test_a_watched_training_is_the_same_training():
 
     def watch(params, graph, split):
         run = training.Run(None, split, None)
-        return {"score": task.validate(params, graph, run)}
+        return {"score": task.validate(params, (), graph, run)}
 
     steps, found = dynamics.trace(task, graph, runs, SCHEDULE, watch)
     patient = SCHEDULE._replace(patience=99)
@@ -89,16 +85,16 @@ def test_the_median_run_is_shown():
         visualize._median_run(np.array([np.nan]))
 
 
-def test_a_call_records_all_that_the_figure_shows(tmp_path):
+def test_a_call_records_all_that_the_figure_shows(tmp_path, cache):
     tiny = ["--splits=1", "--seeds=2", "--set=max_steps=11", "--set=hidden=8"]
-    tiny += ["--methods=gcn", "--steps=11", "--points=200", f"--out={tmp_path}"]
-    code, _, err = call("visualize", *tiny, cache=tmp_path)
+    tiny += ["--methods=mlp", "--steps=11", "--points=200", f"--out={tmp_path}"]
+    code, _, err = call("visualize", *tiny, cache=cache)
     assert code == 0, err
-    (found,) = read_records(tmp_path / visualize.FILE)
+    (found,) = read_records(tmp_path / visualize.STUDY.file)
     assert len(found["embedding"]["x"]) == 200
     assert found["dynamics"]["steps"] == [1, 11]
     assert np.shape(found["dynamics"]["OOD"]) == (2, 2)
     png = (tmp_path / "visualize-digits.png").read_bytes()
     arguments = ["--from_records", f"--out={tmp_path}"]
-    assert call("visualize", *arguments, cache=tmp_path)[0] == 0
+    assert call("visualize", *arguments, cache=cache)[0] == 0
     assert (tmp_path / "visualize-digits.png").read_bytes() == png
