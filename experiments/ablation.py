@@ -1,19 +1,19 @@
-"""What each regulariser does: the method trained with some of its terms only.
+"""Shows what each regularizer does: trains a method with some of them only.
 
   python -m experiments.ablation
   python -m experiments.ablation --dataset=digits --method=oodgat-printed
   python -m experiments.ablation --from_records --out=experiments/records
 
-Rows are cross-entropy alone, with each regulariser, with the first and each other one,
+Rows are cross-entropy alone, with each regularizer, with the first and each other one,
 and with all: for OODGAT the paper's seven. Weights are those of the whole method. Steps
 are chosen by the same validation score in all rows. Writes to the folder --out:
 
-  ablation.jsonl              one line appended per (terms, detector)
+  ablation.jsonl              one line appended per (regularizers, detector)
   ablation.md, .tex           the table
 
-What is recorded there, or as a row of the main table in `end_to_end.jsonl` beside it
-(with these seeds or more), is not trained again. Amazon-Computers takes about an hour
-and a half on two cores, half an hour with --seeds=1.
+What is recorded there, or with these seeds or more in the main table's
+`end_to_end.jsonl` in the same folder, is not trained again. Amazon-Computers takes
+about an hour and a half on two cores, half an hour with --seeds=1.
 """
 
 import functools
@@ -45,7 +45,7 @@ METRICS = {"accuracy": "Accuracy", "auroc": "AUROC", "weighted_f1": "F1 (best)"}
 SHORT = {"consistency": "con", "entropy": "ent", "discrepancy": "dis"}
 NOTE = (
     "Percent, mean ± standard deviation over {runs} runs, in parentheses the paper's "
-    "figure (it has those of ATT). CE is the cross-entropy of the labelled nodes."
+    "figure (it has those of ATT). CE is the cross-entropy of the labeled nodes."
 )
 
 
@@ -54,11 +54,11 @@ def main() -> int | None:
     return study.run(STUDY)
 
 
-def subsets(terms: Sequence[str]) -> list[tuple[str, ...]]:
-    """None, each alone, the first with each other one, all; in the paper's order."""
-    first, *others = terms
-    found = [(), *((term,) for term in terms), *((first, term) for term in others)]
-    return list(dict.fromkeys([*found, tuple(terms)]))
+def subsets(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Returns none, each alone, the first with each other one, all, as the paper."""
+    first, *others = names
+    found = [(), *((name,) for name in names), *((first, name) for name in others)]
+    return list(dict.fromkeys([*found, tuple(names)]))
 
 
 def every_training() -> list[Training]:
@@ -88,19 +88,19 @@ def every_training() -> list[Training]:
 def _chosen(
     rows: Sequence[tuple[str, ...]], named: Sequence[str] | None
 ) -> list[tuple[str, ...]]:
-    known = {title(terms): terms for terms in rows}
+    known = {title(row): row for row in rows}
     check_names("row", named or (), known)
-    return [terms for name, terms in known.items() if named is None or name in named]
+    return [row for name, row in known.items() if named is None or name in named]
 
 
-def title(terms: Sequence[str]) -> str:
-    """`ce+con+ent`, as the paper's rows are called."""
-    plain = [term.removesuffix("_printed") for term in terms]
-    return "+".join(["ce", *(SHORT.get(term, term) for term in plain)])
+def title(regularizers: Sequence[str]) -> str:
+    """Returns the name of a row as the paper has it: `ce+con+ent`."""
+    plain = [name.removesuffix("_printed") for name in regularizers]
+    return "+".join(["ce", *(SHORT.get(name, name) for name in plain)])
 
 
 def known(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """The data sets and methods of the records."""
+    """Returns the data sets and methods of the records."""
     pairs = dict.fromkeys((r["dataset"], r["method"]) for r in records)
     names = paper_results.in_order([dataset for dataset, _ in pairs])
     return sorted(pairs, key=lambda pair: names.index(pair[0]))
@@ -109,25 +109,25 @@ def known(records: Sequence[Record]) -> list[tuple[str, str]]:
 def find(
     records: Sequence[Record], dataset: str, method: str
 ) -> dict[tuple[str, str], Record]:
-    """(row, detector) -> latest record, detectors apart, rows in the paper's order."""
+    """Returns (row, detector) -> latest record, by detector in the paper's order."""
     mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
     order = sorted({tuple(r["regularizers"]) for r in mine}, key=lambda t: (len(t), t))
     latest = {(title(r["regularizers"]), r["detector"]): r for r in mine}
-    titles = [title(terms) for terms in _in_order(order)]
+    titles = [title(row) for row in _in_order(order)]
     detectors = sorted({detector for _, detector in latest})
     keys = [(row, detector) for detector in detectors for row in titles]
     return {key: latest[key] for key in keys if key in latest}
 
 
 def _in_order(found: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The paper's order, by the row that has all terms."""
+    """Sorts rows in the paper's order, which the longest one decides."""
     every = max(found, key=len, default=())
     order = subsets(every) if every else [()]
     return [t for t in order if t in found] + [t for t in found if t not in order]
 
 
 def draw(records: Sequence[Record]) -> tables.Table:
-    """A row per data set, method, terms and detector."""
+    """Draws a row per data set, method, regularizers and detector."""
     rows = []
     for dataset, method in known(records):
         for (row, detector), record in find(records, dataset, method).items():
@@ -137,7 +137,7 @@ def draw(records: Sequence[Record]) -> tables.Table:
 
 
 def note(records: Sequence[Record]) -> str:
-    """What the figures are."""
+    """Returns the note below the table."""
     return NOTE.format(runs=count_runs(records))
 
 
@@ -158,7 +158,7 @@ STUDY = Study(
     trainings=every_training,
     tables=study.single(draw),
     note=note,
-    caption="By terms of the loss",
+    caption="By regularizers",
 )
 
 

@@ -6,8 +6,8 @@
   python -m experiments.benchmark --datasets=cora --peer='python their_train.py cora'
   python -m experiments.benchmark --scale --sizes=100000,1000000 --devices=1,2,4,8
 
-Every measurement is a process of its own, so that its memory and its compile time are
-its own. "ms" is the time of a step divided by the runs that go at the same time, taken
+Every measurement runs in its own process, so that its memory and compile time are its
+own. "ms" is the time of a step divided by the runs that train at the same time, taken
 while all devices are busy with runs under way, validation included. Variants:
 
   sparse     products in the CSR kernel, runs on one device per core
@@ -22,7 +22,7 @@ reach in the same process: the share of the former's GFLOP/s.
 print `ms_per_step: X`; the ratio is added to the table. Records are appended to
 OUT/benchmark.jsonl.
 
---scale measures instead what a step of a spread graph costs each device, for every
+--scale measures instead what a step on a sharded graph costs each device, for every
 size and every number of simulated devices: memory, bytes moved and time; see
 docs/scale.md. Records are appended to OUT/scale.jsonl.
 """
@@ -66,7 +66,7 @@ OWN: app.Definitions = {
     "runs": (
         flags.DEFINE_integer,
         9,
-        "Runs that go at the same time.",
+        "Runs that train at the same time.",
         {"lower_bound": 1},
     ),
     "seconds": (
@@ -78,7 +78,7 @@ OWN: app.Definitions = {
     "scale": (
         flags.DEFINE_bool,
         False,
-        "Measure graphs spread over devices, of the --sizes.",
+        "Measure graphs of the --sizes, sharded over devices.",
         {},
     ),
     "devices": (
@@ -100,7 +100,7 @@ OWN: app.Definitions = {
 PEER_TIMEOUT = 3600
 SMALLEST = 1000  # nodes of a generated graph
 NOTE = (
-    "A step of one run, validation included, while {runs} runs go on {cores} cores "
+    "A step of one run, validation included, while {runs} runs train on {cores} cores "
     "(`experiments.benchmark`, variant sparse). The authors' PyTorch code takes its "
     "runs one at a time; its figures were taken on another machine of two cores."
 )
@@ -166,7 +166,7 @@ def _numbers(flag: str, lowest: int) -> list[int]:
 
 
 def table(records: list[dict]) -> str:
-    """The measurements as aligned text."""
+    """Returns the measurements as aligned text."""
     header = HEADER
     if any("peer_ms_per_step" in record for record in records):
         header = (*HEADER, "peer ms", "times faster")
@@ -231,14 +231,14 @@ def _row(record: dict, width: int) -> list[tables.Cell]:
 
 
 def draw(records: Sequence[Record]) -> tables.Table:
-    """Real data sets from their latest measurements, then generated graphs by size."""
+    """Draws the latest measurements: real data sets, then generated graphs by size."""
     return tables.Table(
         BESIDE_AUTHORS, [_beside_authors(record) for record in _chosen(records)]
     )
 
 
 def note(records: Sequence[Record]) -> str:
-    """What the table's figures are."""
+    """Returns the note below the table."""
     chosen = _chosen(records)
     real = [r for r in chosen if not _generated(r)] or chosen
     runs, cores = (max(r[name] for r in real) for name in ("runs", "devices"))
@@ -248,7 +248,7 @@ def note(records: Sequence[Record]) -> str:
 
 
 def _chosen(records: Sequence[Record]) -> list[Record]:
-    """The latest measurements of variant sparse.
+    """Returns the latest measurements of variant sparse.
 
     Raises:
       InputError: there is none.

@@ -99,7 +99,7 @@ def main() -> int | None:
 
 
 def checkpoints(folder: pathlib.Path, recipe: recipes.Recipe) -> Checkpoints:
-    """Those of exactly this command, however its devices are arranged."""
+    """Returns the checkpoints of exactly this command, on whatever devices."""
     names = ("dataset", "method", "regularizers", "splits", "seeds")
     asked = {name: getattr(FLAGS, name) for name in names} | {"recipe": recipe}
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()

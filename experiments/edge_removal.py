@@ -1,4 +1,4 @@
-"""What removing the edges between known and unknown nodes does to a classifier.
+"""Trains a classifier without some edges between known and unknown nodes.
 
   python -m experiments.edge_removal
   python -m experiments.edge_removal --datasets=digits --method=gat
@@ -81,12 +81,12 @@ def draw(records: Sequence[Record]) -> tables.Table:
 
 
 def note(records: Sequence[Record]) -> str:
-    """What the figures are."""
+    """Returns the note below the table."""
     return NOTE.format(runs=count_runs(records))
 
 
 def find(records: Sequence[Record], dataset: str, method: str) -> dict[float, Record]:
-    """Share of inter-edges removed -> its latest record."""
+    """Returns the latest record of each share of inter-edges removed."""
     found = {
         share: latest(
             records, dataset=dataset, method=method, removed_inter_edges=share

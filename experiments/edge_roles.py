@@ -1,4 +1,4 @@
-"""Which edges help to detect unknown nodes: ROC curves with some of them removed.
+"""Draws ROC curves without some edges: which of them help to detect OOD nodes?
 
   python -m experiments.edge_roles
   python -m experiments.edge_roles --dataset=digits --method=gat
@@ -84,18 +84,18 @@ def without_edges(dataset: Dataset, kinds: Sequence[str]) -> Dataset:
 
 
 def curve(scores: np.ndarray, is_ood: np.ndarray) -> np.ndarray:
-    """TPR at the false positive rates FPR, linear between ROC points; OOD positive."""
+    """Returns the TPR at the rates FPR, linear between ROC points; OOD is positive."""
     from sklearn.metrics import roc_curve  # late: a second of the start of others
 
     fpr, tpr, _ = roc_curve(is_ood, scores)
     return np.interp(FPR, fpr, tpr)
 
 
-def _curve(outcome: experiment.Result, detector: str) -> dict:
-    """The points of every run's curve on its test nodes, for the record."""
-    split = outcome.splits
+def _curve(result: experiment.Result, detector: str) -> dict:
+    """Returns the points of every run's curve on its test nodes, for the record."""
+    split = result.splits
     points = []
-    for run, scores in enumerate(outcome.scores[detector]):
+    for run, scores in enumerate(result.scores[detector]):
         test = np.asarray(split.test[run])
         if np.isfinite(scores).all():
             found = curve(scores[test], np.asarray(split.is_ood[run])[test])
@@ -108,7 +108,7 @@ def _curve(outcome: experiment.Result, detector: str) -> dict:
 def find(
     records: Sequence[Record], dataset: str, method: str
 ) -> dict[tuple[str, str, str], Record]:
-    """(method, title, detector) -> latest record: MLP's, then those of the method."""
+    """Returns (method, title, detector) -> latest record, those of the MLP first."""
     found = {}
     for each in dict.fromkeys(("mlp", method)):
         for title, removed in SUBSETS.items():
@@ -126,7 +126,7 @@ def find(
 
 
 def known(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """Data sets and methods of the records; MLP alone only if there is no other."""
+    """Returns the data sets and methods of the records; the MLP only if it is alone."""
     pairs = dict.fromkeys((r["dataset"], r["method"]) for r in records)
     names = paper_results.in_order([dataset for dataset, _ in pairs])
     found = [(d, m) for d in names for other, m in pairs if other == d and m != "mlp"]
@@ -134,7 +134,7 @@ def known(records: Sequence[Record]) -> list[tuple[str, str]]:
 
 
 def draw(records: Sequence[Record]) -> tables.Table:
-    """A row per curve: AUROC and FPR95."""
+    """Draws a row per curve: AUROC and FPR95."""
     rows = []
     for dataset, method in known(records):
         for (_, title, _), record in find(records, dataset, method).items():
@@ -145,12 +145,12 @@ def draw(records: Sequence[Record]) -> tables.Table:
 
 
 def note(records: Sequence[Record]) -> str:
-    """What the figures are."""
+    """Returns the note below the table."""
     return NOTE.format(runs=count_runs(records))
 
 
 def draw_figures(records: Sequence[Record]) -> dict[str, Figure]:
-    """`DATASET-METHOD` -> two panels: with and without a graph, and by edges."""
+    """Draws two panels per `DATASET-METHOD`: with and without a graph, and by edges."""
     drawn = {}
     for dataset, method in known(records):
         found = find(records, dataset, method)

@@ -1,4 +1,4 @@
-"""The paper's findings, one by one: does each hold in the records?
+"""Checks the paper's findings one by one: does each hold in the records?
 
   python -m experiments.findings
   python -m experiments.findings --records_dir=results
@@ -8,7 +8,7 @@ finding without records says which command makes them.
 """
 
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +44,7 @@ NOTE = (
 
 
 class Verdict(NamedTuple):
-    """Whether a finding holds somewhere."""
+    """Says whether a finding holds on a data set."""
 
     where: str  # data set
     holds: bool
@@ -52,7 +52,7 @@ class Verdict(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What the paper says, and how records decide."""
+    """A claim of the paper, and how records decide it."""
 
     claim: str
     source: Study  # whose records decide
@@ -77,13 +77,12 @@ def _summary(finding: Finding, records: Records) -> tuple[str, str]:
     if not verdicts:
         return "is not measured", f"python -m experiments.{finding.source.name}"
     numbers = "; ".join(f"{v.where} {v.numbers}" for v in verdicts)
-    held = sum(verdict.holds for verdict in verdicts)
-    if held == len(verdicts):
+    failing = [verdict.where for verdict in verdicts if not verdict.holds]
+    if not failing:
         return "holds", numbers
-    if held == 0:
-        return "does not hold", numbers
-    failing = ", ".join(v.where for v in verdicts if not v.holds)
-    return f"holds on {held} of {len(verdicts)} (not {failing})", numbers
+    held, count = len(verdicts) - len(failing), len(verdicts)
+    held_on = f"holds on {held} of {count} (not {', '.join(failing)})"
+    return held_on if held else "does not hold", numbers
 
 
 def _mean(record: Record, metric: str = "auroc") -> float:
@@ -98,14 +97,13 @@ def _versus(where: str, ahead: float, behind: float) -> Verdict:
 
 
 def _main_rows(records: Records, name: str) -> dict[str, Record]:
-    """Title of a row -> latest record of a data set."""
-    found = {
-        row.title: latest(
-            records, dataset=name, method=row.method, detector=row.detector
-        )
-        for row in main_table.ROWS
-    }
-    return {title: record for title, record in found.items() if record}
+    """Returns the latest record of each row of the main table, by title."""
+    found = {}
+    for row in main_table.ROWS:
+        keys = {"method": row.method, "detector": row.detector}
+        if record := latest(records, dataset=name, **keys):
+            found[row.title] = record
+    return found
 
 
 def _first_in(metric: str) -> Callable[[Records], list[Verdict]]:
@@ -123,7 +121,7 @@ def _first_in(metric: str) -> Callable[[Records], list[Verdict]]:
 
 
 def _graphs_beat_mlp(records: Records) -> list[Verdict]:
-    """The worst graph network of the paper's table against the MLP."""
+    """Compares the worst graph network of the paper's table with the MLP."""
     verdicts = []
     for name in main_table.known(records):
         rows = _main_rows(records, name)
@@ -137,16 +135,14 @@ def _graphs_beat_mlp(records: Records) -> list[Verdict]:
 # Edges.
 
 
-def _roles(ahead: tuple[str, str], behind: tuple[str, str]):
-    """Compares two curves (method, graph) of each data set."""
+def _roles(ahead: str, behind: str) -> Callable[[Records], list[Verdict]]:
+    """Compares the method's curves on two graphs, on each data set."""
 
     def check(records: Records) -> list[Verdict]:
         verdicts = []
         for name, method in edge_roles.known(records):
             found = edge_roles.find(records, name, method)
-            one, two = (
-                found.get((m or method, title, "ENT")) for m, title in (ahead, behind)
-            )
+            one, two = (found.get((method, t, "ENT")) for t in (ahead, behind))
             if one and two:
                 verdicts.append(_versus(name, _mean(one), _mean(two)))
         return verdicts
@@ -165,18 +161,14 @@ def _removal_helps(records: Records) -> list[Verdict]:
 
 
 def _proposition(records: Records) -> list[Verdict]:
-    return [
-        Verdict(
-            name,
-            record["identity_homophily"] >= record["class_homophily"],
-            f"{100 * record['identity_homophily']:.1f} / "
-            f"{100 * record['class_homophily']:.1f}",
-        )
-        for name, record in {record["dataset"]: record for record in records}.items()
-    ]
+    verdicts = []
+    for name, record in {record["dataset"]: record for record in records}.items():
+        pair = record["identity_homophily"], record["class_homophily"]
+        verdicts.append(_versus(name, *pair)._replace(holds=pair[0] >= pair[1]))
+    return verdicts
 
 
-# Regularisers.
+# Regularizers.
 
 
 def _ablated(
@@ -188,12 +180,9 @@ def _ablated(
         verdicts = []
         for name, method in ablation.known(records):
             found = ablation.find(records, name, method)
-            means = {
-                row: _mean(found[row, "ATT"], metric)
-                for row in rows
-                if (row, "ATT") in found
-            }
-            if len(means) == len(rows):
+            mine = {row: found.get((row, "ATT")) for row in rows}
+            if all(mine.values()):
+                means = {row: _mean(r, metric) for row, r in mine.items()}
                 numbers = ", ".join(f"{row} {100 * v:.1f}" for row, v in means.items())
                 verdicts.append(Verdict(name, decide(means), numbers))
         return verdicts
@@ -238,7 +227,7 @@ def _used_is_better(name: str, metric: str) -> Callable[[Records], list[Verdict]
 
 
 def _beyond_post_hoc(records: Records) -> list[Verdict]:
-    """OODGAT's own two scores, not those propagated, against all detectors on GAT."""
+    """Compares OODGAT's own two scores, not propagated, with all detectors on GAT."""
     verdicts = []
     for name in post_hoc.known(records):
         mine = [r for r in records if r["dataset"] == name]
@@ -262,18 +251,18 @@ def _beyond_gkde(records: Records) -> list[Verdict]:
 
 
 def _wider_gap(records: Records) -> list[Verdict]:
-    """Mean difference of the entropies of OOD and ID nodes over the steps, in nats."""
+    """Compares the mean gap of the entropies of OOD and ID nodes over the steps."""
     verdicts = []
     for name in dict.fromkeys(record["dataset"] for record in records):
         found = visualize.find(records, name)
         if {"oodgat", "gcn"} <= found.keys():
-            ours, gcn = (_gap(found[method]) for method in ("oodgat", "gcn"))
+            ours, gcn = (_gap(found[method].values()) for method in ("oodgat", "gcn"))
             verdicts.append(Verdict(name, ours > gcn, f"{ours:.2f} / {gcn:.2f} nats"))
     return verdicts
 
 
-def _gap(detectors) -> float:
-    followed = next(r["dynamics"] for r in detectors.values() if "dynamics" in r)
+def _gap(records: Iterable[Record]) -> float:
+    followed = next(r["dynamics"] for r in records if "dynamics" in r)
     return float(np.nanmean(np.subtract(followed["OOD"], followed["ID"])))
 
 
@@ -301,17 +290,17 @@ FINDINGS = (
     Finding(
         "GCN detects better without inter-edges",
         edge_roles.STUDY,
-        _roles(("", "no inter-edges"), ("", "all edges")),
+        _roles("no inter-edges", "all edges"),
     ),
     Finding(
         "edges inside the ID nodes help detection",
         edge_roles.STUDY,
-        _roles(("", "no inter-edges"), ("", "no inter- and ID-ID edges")),
+        _roles("no inter-edges", "no inter- and ID-ID edges"),
     ),
     Finding(
         "edges inside the OOD nodes help detection",
         edge_roles.STUDY,
-        _roles(("", "no inter-edges"), ("", "no inter- and OOD-OOD edges")),
+        _roles("no inter-edges", "no inter- and OOD-OOD edges"),
     ),
     Finding(
         "GCN classifies better without inter-edges", edge_removal.STUDY, _removal_helps

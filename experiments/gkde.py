@@ -1,13 +1,13 @@
-"""OODGAT beside GKDE under GKDE's protocol, on the public Planetoid splits.
+"""Compares OODGAT with GKDE under GKDE's protocol, on the public Planetoid splits.
 
   python -m experiments.gkde --datasets=cora
   python -m experiments.gkde --out=results
   python -m experiments.gkde --from_records --out=experiments/records
 
 ID classes are those of GKDE's code: Cora 0-3, Citeseer 0-2, Pubmed 0-1 (the paper's
-appendix prints them as OOD classes). Labelled are the public train nodes of these. A
+appendix prints them as OOD classes). The public train nodes of these are labeled. A
 result is the mean over ten random draws of 1,000 nodes after the public train nodes.
-There are --splits evaluation seeds, each with --seeds initialisations of its own.
+There are --splits evaluation seeds, each with its own --seeds initializations.
 Writes to the folder --out:
 
   gkde.jsonl           one line appended per (data set, method, detector)
@@ -89,7 +89,9 @@ def every_training() -> list[Training]:
 def plan(
     names: Sequence[str], methods: Sequence[str], settings: Sequence[str]
 ) -> list[tuple[str, str, recipes.Recipe]]:
-    """Data set, method and recipe of each training; a setting goes where it is known.
+    """Returns data set, method and recipe of each training, after checking them.
+
+    A setting goes to the methods that have it.
 
     Raises:
       InputError: a name is unknown, or a setting is one to no method.
@@ -102,9 +104,9 @@ def plan(
     return [(*pair, recipe) for pair, recipe in zip(pairs, chosen, strict=True)]
 
 
-def seeds(evaluations: int, initialisations: int) -> tuple[list[int], list[int]]:
-    """Evaluation seed and model seed of every run; no model seed serves twice."""
-    drawn = np.repeat(experiment.split_seeds(evaluations), initialisations)
+def seeds(evaluations: int, initializations: int) -> tuple[list[int], list[int]]:
+    """Returns evaluation seed and model seed of every run; all model seeds differ."""
+    drawn = np.repeat(experiment.split_seeds(evaluations), initializations)
     return drawn.tolist(), list(range(len(drawn)))
 
 
@@ -136,7 +138,7 @@ def train(
     model_seeds: Sequence[int],
     title: str,
 ) -> experiment.Result:
-    """The runs of a method, trained on the one split and measured by their draws."""
+    """Trains runs of a method on the one split and measures each by its draws."""
     split = splits.draw_citation(dataset)
     found = splits.CITATION_ID_CLASSES.get(dataset.name, dataset.id_classes)
     result = trainings.execute(
@@ -159,7 +161,7 @@ def train(
 def measure(
     scores: np.ndarray, split: Split, evaluation_seeds: Sequence[int]
 ) -> dict[str, np.ndarray]:
-    """AUROC and AUPR of runs [S, N], each the mean over its draws: metric -> [S].
+    """Returns AUROC and AUPR [S] of scores [S, N], each the mean over its draws.
 
     Those called `_unseen` are from nodes that validation did not see.
     """
@@ -186,7 +188,7 @@ def _mean_over_draws(scores: Array, draws: Array, is_ood: Array) -> tuple[Array,
 
 
 def known(records: Sequence[Record]) -> list[str]:
-    """The data sets of the records: the paper's first, in its order."""
+    """Returns the data sets of the records: the paper's first, in its order."""
     return paper_results.in_order([record["dataset"] for record in records], "gkde")
 
 
@@ -214,12 +216,12 @@ def draw(
 
 
 def note(records: Sequence[Record]) -> str:
-    """What the table's figures are."""
+    """Returns the note below the table."""
     return NOTE.format(runs=count_runs(records))
 
 
 def _cells(record: Record, row: Row) -> list[tables.Cell | str]:
-    """One cell per metric, over the runs that did not fail."""
+    """Returns a cell per metric, over the runs that did not fail."""
     kept = kept_metrics(record)
     return [
         tables.result(

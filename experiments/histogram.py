@@ -1,4 +1,4 @@
-"""Draws how the scores of ID and OOD test nodes are spread, from a saved run.
+"""Draws histograms of the scores of ID and OOD test nodes, from a saved run.
 
   python -m experiments.detect
   python -m experiments.histogram --arrays=results/digits-oodgat.npz
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def read(path: pathlib.Path, run: int) -> dict[str, np.ndarray]:
-    """is_ood and one score per detector, of one run's test nodes."""
+    """Returns is_ood and the scores of each detector, of one run's test nodes."""
     if not path.is_file():
         raise InputError(f"There is no file {path}: run python -m experiments.detect.")
     try:
@@ -65,7 +65,7 @@ def read(path: pathlib.Path, run: int) -> dict[str, np.ndarray]:
 
 
 def draw(test: dict[str, np.ndarray], title: str, path: pathlib.Path) -> None:
-    """Histograms of every detector's scores, ID and OOD apart."""
+    """Draws histograms of every detector's scores, ID and OOD apart."""
     names = [name for name in test if name.startswith(PREFIX)]
     figure, axes = figures.panels(len(names))
     for axis, name in zip(axes[0], names, strict=True):
@@ -78,7 +78,7 @@ def draw(test: dict[str, np.ndarray], title: str, path: pathlib.Path) -> None:
 def count(
     scores: np.ndarray, is_ood: np.ndarray
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Edges of the bins, and how many ID and OOD nodes are in each."""
+    """Returns the edges of the bins, and how many ID and OOD nodes are in each."""
     edges = np.linspace(scores.min(), scores.max(), BINS + 1)
     kinds = {"ID": ~is_ood, "OOD": is_ood}
     return edges, {k: np.histogram(scores[mask], edges)[0] for k, mask in kinds.items()}

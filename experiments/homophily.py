@@ -1,11 +1,11 @@
-"""How alike neighbours are: by class, and by being known or unknown.
+"""Measures how alike neighbors are: by class, and by being known or unknown.
 
   python -m experiments.homophily
   python -m experiments.homophily --datasets=cora,digits
 
 The paper's proposition: a graph is never less homophilic with respect to {ID, OOD} than
-with respect to its classes. Nothing is trained. By default all data sets at hand.
-Writes to the folder --out:
+with respect to its classes. Nothing is trained. By default it
+takes all data sets whose files are present. Writes to the folder --out:
 
   homophily.jsonl            one line appended per data set
   homophily.md, .tex         the table
@@ -38,8 +38,8 @@ OWN: app.Definitions = {
     ),
 }
 NOTE = (
-    "Node homophily: the share of a node's neighbours that are like it, mean over the "
-    "nodes that have neighbours, in percent; directed edges by their kind, in percent "
+    "Node homophily: the share of a node's neighbors that are like it, mean over the "
+    "nodes that have neighbors, in percent; directed edges by their kind, in percent "
     "of all."
 )
 
@@ -60,7 +60,7 @@ def _names() -> list[str]:
 
 
 def measure(dataset: Dataset) -> Record:
-    """The record of a data set."""
+    """Returns the record of a data set."""
     kinds = edge_kinds.kinds(dataset)
     counts = np.bincount(kinds[kinds >= 0], minlength=len(edge_kinds.KINDS))
     return {
@@ -76,7 +76,7 @@ def measure(dataset: Dataset) -> Record:
 
 
 def draw(records: Sequence[Record]) -> tables.Table:
-    """A row per data set, from its latest record."""
+    """Draws a row per data set, from its latest record."""
     names = paper_results.in_order([record["dataset"] for record in records])
     rows = [_row(latest(records, dataset=name)) for name in names]
     header = ["Data set", "nodes", "OOD nodes", "edges"]

@@ -1,4 +1,4 @@
-"""What it costs to have no OOD label: the classifier's choices beside the oracle's.
+"""Measures what it costs to have no OOD label, beside an oracle's choices.
 
   python -m experiments.no_ood_labels --datasets=cora,digits
   python -m experiments.no_ood_labels --from_records --out=experiments/records
@@ -53,11 +53,11 @@ COLUMNS = {
 NOTE = (
     "Percent, mean ± standard deviation over {splits} splits, {members} members each. "
     "The first column is the AUROC of the main table with the same splits, where the "
-    "step is chosen with labelled OOD nodes; the second that of single members whose "
+    "step is chosen with labeled OOD nodes; the second that of single members whose "
     "step is chosen without, the third that of their mean. Joint F1 and shares of test "
     "nodes are at a threshold: the best for the test nodes (oracle), the score that "
     "95 % of held-out known nodes do not exceed (quantile), and where two normal "
-    "distributions fitted to the unlabelled scores are even (mixture)."
+    "distributions fitted to the unlabeled scores are even (mixture)."
 )
 
 
@@ -91,7 +91,7 @@ def _training(name: str, method: str) -> Training:
 def measure(
     dataset: Dataset, method: str, recipe: recipes.Recipe, count: int, members: int
 ) -> Record:
-    """One record, with a value per split."""
+    """Trains and returns one record, with a value per split."""
     seeds = experiment.split_seeds(count)
     drawn = [splits.draw(dataset, seed) for seed in seeds]
     began = time.perf_counter()
@@ -146,7 +146,7 @@ def _one(dataset, method, recipe, split: Split, members, line) -> dict[str, floa
 
 
 def _decision(answer: Answer, split: Split, threshold: float) -> dict[str, float]:
-    """Joint F1, share of known nodes kept, share of unknown ones found, in the test."""
+    """Returns joint F1 and the shares of test nodes kept and found at a threshold."""
     if np.isnan(threshold):
         return dict.fromkeys(("f1", "kept", "found"), np.nan)
     unknown = (answer.score > threshold)[split.test]
@@ -161,7 +161,7 @@ def _decision(answer: Answer, split: Split, threshold: float) -> dict[str, float
 
 
 def draw(records: Sequence[Record], labeled: Sequence[Record]) -> tables.Table:
-    """One row per data set, beside the records that had OOD labels to choose with."""
+    """Draws a row per data set, beside records that chose with OOD labels."""
     rows = []
     for dataset in paper_results.in_order([record["dataset"] for record in records]):
         record = latest(records, dataset=dataset)
@@ -174,7 +174,7 @@ def draw(records: Sequence[Record], labeled: Sequence[Record]) -> tables.Table:
 
 
 def note(records: Sequence[Record], labeled: Sequence[Record] = ()) -> str:
-    """What the table's figures are."""
+    """Returns the note below the table."""
     record = records[-1]
     return NOTE.format(splits=len(record["split_seeds"]), members=record["members"])
 

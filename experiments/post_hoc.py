@@ -1,4 +1,4 @@
-"""Post-hoc detectors on a trained GAT beside OODGAT: the paper's second table.
+"""Measures post-hoc detectors on a trained GAT beside OODGAT: the second table.
 
   python -m experiments.post_hoc --datasets=digits
   python -m experiments.post_hoc --datasets=cora,amazon-photo --out=results
@@ -6,8 +6,8 @@
 
 Trains GAT and OODGAT on each data set, every split with every seed, and scores them
 with the detectors of the table. Settings of a detector are chosen by the mean AUROC
-over the runs' validation nodes; beside it stands the choice by test nodes, which is
-how the paper tunes and is called oracle. Writes to the folder --out:
+over the runs' validation nodes; the choice by test nodes, which is how the paper tunes,
+is shown too and called oracle. Writes to the folder --out:
 
   post_hoc.jsonl               one line appended per (data set, method, detector,
                                selection: fixed, validation or oracle)
@@ -15,8 +15,8 @@ how the paper tunes and is called oracle. Writes to the folder --out:
   end_to_end.jsonl             the same trainings as rows of the main table, which
                                `experiments.end_to_end` then need not train again
 
-What is recorded there with the same settings is not measured again, so that the same
-command goes on where it stopped. Exit code 2: the input was wrong; 1: every run failed.
+What is recorded there with the same settings is not measured again, so the same command
+continues where it stopped. Exit code 2: the input was wrong; 1: every run failed.
 """
 
 import functools
@@ -104,7 +104,7 @@ def every_training() -> list[Training]:
 
 
 def choose(names: Sequence[str] | None) -> list[Row]:
-    """The rows of the named detectors; all for None."""
+    """Returns the rows of the named detectors; all for None."""
     check_names("detector", names or (), [row.detector for row in ROWS])
     return [row for row in ROWS if names is None or row.detector in names]
 
@@ -134,13 +134,13 @@ def _training(
     return Training(title, needed, run)
 
 
-def measure(outcome: experiment.Result, row: Row) -> list[Record]:
-    """The records of a row: its detector tuned and scored on all runs."""
+def measure(result: experiment.Result, row: Row) -> list[Record]:
+    """Tunes the detector of a row, scores all runs, returns the records."""
     began = time.perf_counter()
     scored, records = {}, []  # validation and oracle are often the same settings
-    for selection, settings in select(outcome, row).items():
+    for selection, settings in select(result, row).items():
         if repr(settings) not in scored:
-            scored[repr(settings)] = _scored(outcome, row, settings)
+            scored[repr(settings)] = _scored(result, row, settings)
         (record,) = experiment.records(scored[repr(settings)])
         records.append(
             record
@@ -153,17 +153,17 @@ def measure(outcome: experiment.Result, row: Row) -> list[Record]:
     return records
 
 
-def select(outcome: experiment.Result, row: Row) -> dict[str, Settings]:
-    """Selection -> settings of a detector, tuned on the runs that did not fail."""
+def select(result: experiment.Result, row: Row) -> dict[str, Settings]:
+    """Returns selection -> settings of a detector, tuned on runs that did not fail."""
     if row.detector not in GRIDS:
         return {"fixed": {}}
-    whole = np.flatnonzero(outcome.states.failed_at < 0)
+    whole = np.flatnonzero(result.states.failed_at < 0)
     tuned = detectors.tune(
         row.detector,
-        evaluation.predictor(outcome.task),
-        jax.tree.map(lambda x: x[whole], evaluation.trained(outcome.states)),
-        outcome.graph,
-        jax.tree.map(lambda leaf: leaf[whole], outcome.splits),
+        evaluation.predictor(result.task),
+        jax.tree.map(lambda x: x[whole], evaluation.trained(result.states)),
+        result.graph,
+        jax.tree.map(lambda leaf: leaf[whole], result.splits),
     )
     return {"validation": tuned.chosen, "oracle": tuned.oracle}
 
@@ -178,23 +178,23 @@ def _describe(record: Record) -> str:
 
 
 def _scored(
-    outcome: experiment.Result, row: Row, settings: Settings
+    result: experiment.Result, row: Row, settings: Settings
 ) -> experiment.Result:
-    """The outcome with this detector's scores and metrics instead of its own."""
+    """Returns the result with this detector's scores and metrics instead of its own."""
     name = row.detector
     detector = FACTORIES[name](**settings) if settings else DETECTORS[name]
     scores = detectors.score_runs(
         detector,
-        evaluation.predictor(outcome.task),
-        evaluation.trained(outcome.states),
-        outcome.graph,
-        outcome.splits,
+        evaluation.predictor(result.task),
+        evaluation.trained(result.states),
+        result.graph,
+        result.splits,
     )
     found = jax.device_get(
-        {name: evaluation.evaluate(scores, outcome.logits, outcome.splits)}
+        {name: evaluation.evaluate(scores, result.logits, result.splits)}
     )
-    found = experiment.without_failed(found, outcome.states)
-    return outcome._replace(scores={name: np.asarray(scores)}, metrics=found)
+    found = experiment.without_failed(found, result.states)
+    return result._replace(scores={name: np.asarray(scores)}, metrics=found)
 
 
 def draw(
@@ -223,17 +223,17 @@ def draw(
 
 
 def known(records: Sequence[Record]) -> list[str]:
-    """The data sets of the records: the paper's first, in its order."""
+    """Returns the data sets of the records: the paper's first, in its order."""
     return paper_results.in_order([record["dataset"] for record in records], "post_hoc")
 
 
 def note(records: Sequence[Record]) -> str:
-    """What the table's figures are."""
+    """Returns the note below the table."""
     return NOTE.format(runs=count_runs(records))
 
 
 def _found(records: Sequence[Record], dataset: str, row: Row) -> dict[str, Record]:
-    """Selection -> the latest record of it."""
+    """Returns the latest record of each selection."""
     where = {"dataset": dataset, "method": row.method, "detector": row.detector}
     each = {s: latest(records, **where, selection=s) for s in SELECTIONS}
     return {selection: record for selection, record in each.items() if record}
@@ -242,7 +242,7 @@ def _found(records: Sequence[Record], dataset: str, row: Row) -> dict[str, Recor
 def _cells(
     records: Sequence[Record], dataset: str, row: Row
 ) -> list[tables.Cell | str]:
-    """Ours, ours as oracle, the paper's; the metrics of each."""
+    """Returns the metrics of ours, of ours as oracle and of the paper's."""
     found = _found(records, dataset, row)
     ours = found.get("validation", found.get("fixed"))
     paper = [paper_results.figure("post_hoc", row.paper, dataset, m) for m in METRICS]
@@ -254,7 +254,7 @@ def _cells(
 
 
 def _results(record: Record | None) -> list[tables.Cell | str]:
-    """One cell per metric, over the runs that did not fail."""
+    """Returns a cell per metric, over the runs that did not fail."""
     if record is None:
         return [""] * len(METRICS)
     kept = kept_metrics(record)

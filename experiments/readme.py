@@ -53,7 +53,7 @@ def _generate(name: str, folder: pathlib.Path) -> str:
 
 
 def rewrite(text: str, folder: pathlib.Path) -> str:
-    """The README's text with every generated block made anew from the records."""
+    """Returns the README's text with every generated block rewritten from records."""
     whole = [match[2] for match in BLOCK.finditer(text)]
     if torn := collections.Counter(MARK.findall(text)) - collections.Counter(2 * whole):
         name = next(iter(torn))
@@ -65,7 +65,7 @@ def rewrite(text: str, folder: pathlib.Path) -> str:
 
 
 def run(readme: pathlib.Path, folder: pathlib.Path, check: bool) -> bool:
-    """Rewrites the README, or only checks it; says whether it was up to date."""
+    """Rewrites the README, or only checks it; returns whether it was up to date."""
     if not readme.is_file():
         raise InputError(f"There is no file {readme}: give one with --readme.")
     old = readme.read_text(encoding="utf-8")
@@ -76,7 +76,7 @@ def run(readme: pathlib.Path, folder: pathlib.Path, check: bool) -> bool:
 
 
 def draw_figures(page: pathlib.Path, folder: pathlib.Path) -> None:
-    """Draws the analyses' figures that a page shows, where it looks for them."""
+    """Draws the studies' figures that a page shows, where it looks for them."""
     for path, name, title in IMAGE.findall(page.read_text(encoding="utf-8")):
         drawn = TABLES[name].figures(*study.read(TABLES[name], folder))
         if title not in drawn:

@@ -26,7 +26,7 @@ FLAGS = flags.FLAGS
 FILE = "report.html"
 TITLE = "oodgat-jax: results beside the paper"
 INTRO = (
-    "Node classification on graphs where many nodes belong to classes nobody labelled: "
+    "Node classification on graphs where many nodes belong to classes nobody labeled: "
     "what this implementation of OODGAT and its baselines measures, beside the figures "
     "of the paper (Yu Song and Donglin Wang, Learning on Graphs with "
     "Out-of-Distribution Nodes, KDD 2022).",
@@ -91,7 +91,7 @@ def content(study: Study, *records: Records) -> report_page.Content:
     except KeyError as error:
         reason = f"a record lacks {error}"
     raise InputError(
-        f"The records of {study.file} cannot be shown ({reason}): mend the file, or "
+        f"The records of {study.file} cannot be shown ({reason}): correct the file, or "
         "move it away."
     )
 

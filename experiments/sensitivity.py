@@ -1,4 +1,4 @@
-"""How results move with a hyper-parameter, one at a time: the paper's four curves.
+"""Draws how results change with one hyper-parameter at a time: four curves.
 
   python -m experiments.sensitivity
   python -m experiments.sensitivity --dataset=digits --values=consistency=0,1,2,4
@@ -11,9 +11,9 @@ Every value of a curve is a run of the same compiled program, with all splits an
   sensitivity.md, .tex                   the numbers
   sensitivity-DATASET-METHOD.pdf, .png   the curves
 
-What is recorded there, or as a row of the main table in `end_to_end.jsonl` beside it
-(with these seeds or more), is not trained again. Amazon-Computers takes about five
-hours on two cores, an hour and a half with --seeds=1.
+What is recorded there, or with these seeds or more in the main table's
+`end_to_end.jsonl` in the same folder, is not trained again. Amazon-Computers takes
+about five hours on two cores, an hour and a half with --seeds=1.
 """
 
 import functools
@@ -95,7 +95,7 @@ def every_training() -> list[Training]:
 def curves(
     records: Sequence[Record], dataset: str, method: str
 ) -> dict[str, dict[str, list[Record]]]:
-    """Hyper-parameter -> detector -> records by rising value, of the latest base."""
+    """Returns hyper-parameter -> detector -> records by value, of the latest base."""
     mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
     mine = [r for r in mine if r["base"] == mine[-1]["base"]]
     varied = dict.fromkeys(name for record in mine for name in _changed(record))
@@ -103,13 +103,13 @@ def curves(
 
 
 def _changed(record: Record) -> list[str]:
-    """Names of the hyper-parameters that are not the base's; none for the base."""
+    """Returns the hyper-parameters that are not the base's; none for the base."""
     setting = record["hyperparameters"]
     return [name for name, value in record["base"].items() if setting[name] != value]
 
 
 def _points(records: Sequence[Record], name: str) -> dict[str, list[Record]]:
-    """Detector -> latest record of each value, rising; the base is one of them."""
+    """Returns detector -> latest record of each value, rising; the base is one."""
     found: dict[str, dict[float, Record]] = {}
     for record in records:
         if _changed(record) in ([], [name]):
@@ -119,7 +119,7 @@ def _points(records: Sequence[Record], name: str) -> dict[str, list[Record]]:
 
 
 def draw(records: Sequence[Record]) -> tables.Table:
-    """A row per value of each curve and detector."""
+    """Draws a row per value of each curve and detector."""
     rows = []
     for pair in ablation.known(records):
         for name, detectors in curves(records, *pair).items():
@@ -130,12 +130,12 @@ def draw(records: Sequence[Record]) -> tables.Table:
 
 
 def note(records: Sequence[Record]) -> str:
-    """What the figures are."""
+    """Returns the note below the table."""
     return NOTE.format(runs=count_runs(records))
 
 
 def draw_figures(records: Sequence[Record]) -> dict[str, Figure]:
-    """`DATASET-METHOD` -> a panel per hyper-parameter."""
+    """Draws a panel per hyper-parameter for each `DATASET-METHOD`."""
     drawn = {}
     for pair in ablation.known(records):
         found = curves(records, *pair)
@@ -160,7 +160,7 @@ def _cells(record: Record, name: str) -> list[tables.Cell | str]:
 
 
 def _panel(axis: Axes, name: str, detectors: Mapping[str, Sequence[Record]]) -> None:
-    """Lines over equally spaced values, since they grow by factors and begin at 0."""
+    """Draws lines over evenly spaced values, which grow by factors and begin at 0."""
     detector = "ATT" if "ATT" in detectors else next(iter(detectors))
     points = detectors[detector]
     values = [record["hyperparameters"][name] for record in points]
@@ -173,7 +173,7 @@ def _panel(axis: Axes, name: str, detectors: Mapping[str, Sequence[Record]]) -> 
     if base in values:
         axis.axvline(values.index(base), color="0.7", linewidth=0.8, zorder=0)
     symbol = f"{SYMBOLS[name]}, " if name in SYMBOLS else ""
-    axis.set_xlabel(f"{symbol}{name} (grey: main table)")
+    axis.set_xlabel(f"{symbol}{name} (gray: main table)")
 
 
 STUDY = Study(

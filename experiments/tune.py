@@ -8,9 +8,9 @@ validation score (accuracy + AUROC) is chosen, and test figures are looked at af
 that. The default grid is the paper's: lr {0.01, 0.1}, dropout {0, 0.5} (input and
 hidden layer), weight_decay {0, 5e-5, 5e-4, 5e-3}, heads {1, 4, 8}, as far as the method
 has them. As many cells as take about a minute are trained at a time, as runs of one
-program, and appended to OUT/tune.jsonl at once: started again, the same command goes on
-with the cells that are missing. A cell that the main table's OUT/end_to_end.jsonl has
-is taken from there.
+program, and appended to OUT/tune.jsonl at once: the same command, started again,
+continues with the cells that are missing. A cell that the main table's
+OUT/end_to_end.jsonl has is taken from there.
 """
 
 import functools
@@ -72,7 +72,7 @@ def main() -> int | None:
 def parse_grid(
     axes: Sequence[str], recipe: recipes.Recipe
 ) -> dict[str, tuple[float | int, ...]]:
-    """The grid of --grid flags, or the paper's as far as the recipe has its names."""
+    """Returns the grid of --grid, or the paper's as far as the recipe has its names."""
     if not axes:
         return {name: axis for name, axis in PAPER_GRID.items() if name in recipe}
     grid = {}
@@ -80,7 +80,7 @@ def parse_grid(
         name, equals, texts = axis.partition("=")
         if not equals or not texts or name in grid:
             raise InputError(
-                f"--grid={axis} is no new axis of a grid: write name=value,value."
+                f"--grid={axis} is not a new axis of the grid: write name=value,value."
             )
         each = [recipes.override(recipe, [f"{name}={v}"]) for v in texts.split(",")]
         grid[name] = tuple(cell[name] for cell in each)
@@ -90,9 +90,9 @@ def parse_grid(
 def grid_cells(
     recipe: recipes.Recipe, grid: Mapping[str, Sequence[float | int]]
 ) -> list[recipes.Recipe]:
-    """The recipe of every cell; dropout is the input's too, unless that has an axis.
+    """Returns a recipe per cell; dropout is the input's too unless that has an axis.
 
-    Whole numbers change slowest: they are what compiles anew.
+    Whole numbers change slowest, since they need compiling.
     """
     names = sorted(grid, key=lambda name: isinstance(recipe[name], float))
     cells = []
@@ -165,7 +165,7 @@ def best(
     cells: Sequence[recipes.Recipe],
     seeds: Seeds,
 ) -> list[tuple[float, list[Record]]]:
-    """(validation, records of all detectors) of the recorded cells, best first."""
+    """Returns (validation, records of all detectors) of recorded cells, best first."""
     same, found = (dataset, method, *seeds, METHODS[method].detectors), []
     for cell in cells:
         if mine := trainings.find(records, trainings.wanted(cell, *same)):
@@ -180,7 +180,7 @@ def report(
     cells: Sequence[recipes.Recipe],
     seeds: Seeds,
 ) -> str:
-    """The chosen setting, its test figures, and the next best cells."""
+    """Returns the chosen setting, its test figures, and the next best cells."""
     ranked = best(records, dataset, method, cells, seeds)
     varied = [n for n in cells[0] if len({cell[n] for cell in cells}) > 1]
     setting = ranked[0][1][0]["hyperparameters"]
@@ -208,7 +208,7 @@ def _row(
 
 
 def _validation(record: Record) -> float:
-    """Mean validation score; a run that failed counts as 0."""
+    """Returns the mean validation score; a run that failed counts as 0."""
     scores = record["validation"]
     failed = {entry["run"] for entry in record["failed_runs"]}
     whole = [0.0 if run in failed else s or 0.0 for run, s in enumerate(scores)]
@@ -218,7 +218,7 @@ def _validation(record: Record) -> float:
 def tuned(
     records: Sequence[Record], dataset: str, method: str
 ) -> recipes.Recipe | None:
-    """The best recorded setting of a method on a data set by validation, if any."""
+    """Returns the best recorded setting of a method on a data set by validation."""
     mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
     if not mine:
         return None
@@ -226,7 +226,7 @@ def tuned(
 
 
 def draw(records: Sequence[Record]) -> tables.Table:
-    """What was chosen of all recorded cells, a row per data set, method and score."""
+    """Draws what was chosen, a row per data set, method and score."""
     rows = []
     for dataset, method in dict.fromkeys((r["dataset"], r["method"]) for r in records):
         mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
@@ -245,7 +245,7 @@ def draw(records: Sequence[Record]) -> tables.Table:
 
 
 def _beside_paper(record: Record) -> list[tables.Cell]:
-    """A cell per metric; the paper's rows are those of the main table."""
+    """Returns a cell per metric, beside the paper's figures of the main table."""
     key = record["method"], record["detector"]
     rows = {(row.method, row.detector): row.paper for row in main_table.ROWS}
     kept, where = kept_metrics(record), (rows.get(key, ""), record["dataset"])

@@ -1,4 +1,4 @@
-"""GCN and OODGAT side by side: hidden layer, scores, and entropy over training.
+"""Draws GCN and OODGAT side by side: hidden layer, scores, entropy over training.
 
   python -m experiments.visualize
   python -m experiments.visualize --dataset=digits --methods=gat,oodgat
@@ -61,7 +61,7 @@ OWN: app.Definitions = study_flags.one_dataset(*PAPER) | {
     "points": (
         flags.DEFINE_integer,
         4000,
-        "Nodes of the t-SNE at the most; of a larger graph they are drawn by chance.",
+        "At most this many nodes in the t-SNE; of a larger graph they are sampled.",
         {"lower_bound": 50},
     ),
 }
@@ -88,20 +88,20 @@ def every_training() -> list[Training]:
     ]
 
 
-def look(outcome: experiment.Result, detector: str) -> dict:
-    """What the figure shows of an outcome, for the record of a detector."""
-    shown = _median_run(outcome.metrics[detector]["auroc"])
-    test = np.asarray(outcome.splits.test[shown])
-    scores = outcome.scores[detector][shown][test]
-    is_ood = np.asarray(outcome.splits.is_ood[shown])
+def look(result: experiment.Result, detector: str) -> dict:
+    """Returns what the figure shows of a result, for the record of a detector."""
+    shown = _median_run(result.metrics[detector]["auroc"])
+    test = np.asarray(result.splits.test[shown])
+    scores = result.scores[detector][shown][test]
+    is_ood = np.asarray(result.splits.is_ood[shown])
     edges, counts = histogram.count(scores, is_ood[test])
     found = {
         "shown_run": shown,
         "histogram_edges": edges.round(5).tolist(),
         "histogram": {kind: count.tolist() for kind, count in counts.items()},
     }
-    if detector == outcome.definition.detectors[0]:
-        found |= {"embedding": embed(outcome, shown), "dynamics": follow(outcome)}
+    if detector == result.definition.detectors[0]:
+        found |= {"embedding": embed(result, shown), "dynamics": follow(result)}
     return found
 
 
@@ -111,41 +111,41 @@ def _median_run(aurocs: np.ndarray) -> int:
     return int(np.nanargmin(np.abs(aurocs - np.nanmedian(aurocs))))
 
 
-def embed(outcome: experiment.Result, run: int) -> dict[str, list]:
-    """t-SNE of the hidden layer: x, y and label of each node shown."""
+def embed(result: experiment.Result, run: int) -> dict[str, list]:
+    """Returns the t-SNE of the hidden layer: x, y and label of each node shown."""
     from sklearn.manifold import TSNE  # late: seconds of the start of others
 
-    found = jax.tree.map(lambda x: x[run], evaluation.trained(outcome.states))
-    hidden = outcome.task.predict(*found, outcome.graph).hidden
+    found = jax.tree.map(lambda x: x[run], evaluation.trained(result.states))
+    hidden = result.task.predict(*found, result.graph).hidden
     nodes = np.arange(len(hidden))
     if len(nodes) > FLAGS.points:
         rng = np.random.default_rng(0)
         nodes = np.sort(rng.choice(nodes, FLAGS.points, replace=False))
     places = TSNE(random_state=0).fit_transform(np.asarray(hidden)[nodes])
     x, y = places.T.round(2).tolist()
-    labels = np.asarray(outcome.splits.labels[run])[nodes]
+    labels = np.asarray(result.splits.labels[run])[nodes]
     return {
         "x": x,
         "y": y,
         "label": labels.tolist(),
-        "classes": outcome.logits.shape[2],
+        "classes": result.logits.shape[2],
     }
 
 
-def follow(outcome: experiment.Result) -> dict[str, list]:
-    """Mean entropies {kind: [S, T]} at steps [T], of the same runs from their start."""
-    (recipe,) = outcome.settings
-    schedule = recipes.schedule(outcome.definition, recipe)
+def follow(result: experiment.Result) -> dict[str, list]:
+    """Returns mean entropies {kind: [S, T]} at steps [T], of the same runs again."""
+    (recipe,) = result.settings
+    schedule = recipes.schedule(result.definition, recipe)
     schedule = schedule._replace(max_steps=FLAGS.steps)
-    definition, module = outcome.definition, outcome.module
-    count = len(outcome.model_seeds)
-    drawn = [jax.tree.map(lambda x, n=n: x[n], outcome.splits) for n in range(count)]
-    seeds = experiment.keys(outcome.model_seeds)
+    definition, module = result.definition, result.module
+    count = len(result.model_seeds)
+    drawn = [jax.tree.map(lambda x, n=n: x[n], result.splits) for n in range(count)]
+    seeds = experiment.keys(result.model_seeds)
     started = experiment.make_runs(definition, [recipe] * count, drawn, seeds)
     steps, found = dynamics.trace(
-        outcome.task,
-        outcome.graph,
-        methods.prepare(definition, module, outcome.graph, started),
+        result.task,
+        result.graph,
+        methods.prepare(definition, module, result.graph, started),
         schedule,
         dynamics.mean_entropies(module),
     )
@@ -154,7 +154,7 @@ def follow(outcome: experiment.Result) -> dict[str, list]:
 
 
 def find(records: Sequence[Record], dataset: str) -> dict[str, dict[str, Record]]:
-    """Method -> detector -> latest record."""
+    """Returns method -> detector -> latest record."""
     found: dict[str, dict[str, Record]] = {}
     for record in records:
         if record["dataset"] == dataset:
@@ -163,7 +163,7 @@ def find(records: Sequence[Record], dataset: str) -> dict[str, dict[str, Record]
 
 
 def draw_figures(records: Sequence[Record]) -> dict[str, Figure]:
-    """Data set -> a column of panels per method."""
+    """Draws a column of panels per method for each data set."""
     names = paper_results.in_order([record["dataset"] for record in records])
     return {name: _figure(find(records, name), name) for name in names}
 
@@ -187,7 +187,7 @@ def _figure(found: Mapping[str, Mapping[str, Record]], name: str) -> Figure:
 
 
 def _scatter(axis: Axes, places: Mapping[str, Sequence]) -> None:
-    """ID classes as filled marks of their own, all OOD nodes as crosses behind them."""
+    """Draws each ID class with its own filled mark, OOD nodes as crosses behind."""
     x, y, label = (np.array(places[name]) for name in ("x", "y", "label"))
     classes = places["classes"]
     outside = label == classes
@@ -195,12 +195,12 @@ def _scatter(axis: Axes, places: Mapping[str, Sequence]) -> None:
         x[outside], y[outside], s=9, marker="x", linewidths=0.6, label="OOD",
         color=figures.KINDS["OOD"], alpha=0.6,
     )  # fmt: skip
-    colours = [c for c in figures.COLOURS if c != figures.KINDS["OOD"]]
+    colors = [c for c in figures.COLORS if c != figures.KINDS["OOD"]]
     for number in range(classes):
         mine = label == number
         axis.scatter(
             x[mine], y[mine], s=7, marker=_MARKERS[number % len(_MARKERS)],
-            linewidths=0, color=colours[number % len(colours)], label=f"ID {number}",
+            linewidths=0, color=colors[number % len(colors)], label=f"ID {number}",
         )  # fmt: skip
     axis.set(xticks=[], yticks=[])
     axis.legend(markerscale=1.8, loc="best", handletextpad=0.1)

@@ -1,4 +1,4 @@
-"""A training watched step by step: what a function of the parameters does over it."""
+"""Follows a function of the parameters through a training."""
 
 import functools
 from collections.abc import Callable
@@ -22,7 +22,7 @@ def trace(
     schedule: training.Schedule,
     watch: Watch,
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Steps [T] and what was watched {name: [S, T]} at every validation of runs [S].
+    """Returns steps [T] and what was watched {name: [S, T]}, at every validation.
 
     Runs are taken to the last step of the schedule, whatever their validation says.
     """

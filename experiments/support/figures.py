@@ -1,7 +1,7 @@
-"""How figures look and how they are kept: the same numbers give the same file.
+"""Styles and writes figures: the same numbers give the same file.
 
-Colours are those of Okabe and Ito, which colour-blind readers tell apart; lines differ
-in their dashes too, so that a figure can be read in grey. Importing this module sets
+Colors are those of Okabe and Ito, which color-blind readers tell apart; lines differ in
+their dashes too, so that a figure can be read in gray. Importing this module sets
 matplotlib's style for the process.
 """
 
@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 
 from oodgat_jax import atomic_files
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 3)), (0, (1, 2)))
-KINDS = {"ID": COLOURS[0], "OOD": COLOURS[1]}
+KINDS = {"ID": COLORS[0], "OOD": COLORS[1]}
 
 DPI = 160
 
@@ -42,7 +42,7 @@ matplotlib.rcParams.update(
 
 
 def panels(columns: int, rows: int = 1, **options) -> tuple[Figure, np.ndarray]:
-    """A figure and its axes [rows, columns]; options go to `Figure.subplots`."""
+    """Returns a figure and axes [rows, columns]; options go to `Figure.subplots`."""
     size = (_PANEL[0] * columns, _PANEL[1] * rows)
     figure = Figure(figsize=size, layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
@@ -51,25 +51,25 @@ def panels(columns: int, rows: int = 1, **options) -> tuple[Figure, np.ndarray]:
 def band(
     axis: Axes, x: Sequence[float], values: np.ndarray, number: int, label: str
 ) -> None:
-    """The mean of values [runs, points] as a line, one deviation as a band.
+    """Draws the mean of values [runs, points] as a line, one deviation as a band.
 
     Runs that have no value at a point (NaN) are left out there.
     """
     mean, deviation = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
-    colour, dash = COLOURS[number % len(COLOURS)], DASHES[number % len(DASHES)]
-    axis.plot(x, mean, color=colour, linestyle=dash, label=label)
+    color, dash = COLORS[number % len(COLORS)], DASHES[number % len(DASHES)]
+    axis.plot(x, mean, color=color, linestyle=dash, label=label)
     low, high = mean - deviation, mean + deviation
-    axis.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
+    axis.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
 
 
 def histograms(
     axis: Axes, edges: Sequence[float], counts: Mapping[str, Sequence[float]]
 ) -> None:
-    """How the scores of ID and OOD nodes are spread: counts {kind: [bins]}."""
+    """Draws histograms of the scores of ID and OOD nodes: counts {kind: [bins]}."""
     for kind, dash in zip(counts, DASHES, strict=False):
-        colour = KINDS[kind]
-        axis.stairs(counts[kind], edges, fill=True, alpha=0.4, color=colour)
-        axis.stairs(counts[kind], edges, color=colour, linestyle=dash, label=kind)
+        color = KINDS[kind]
+        axis.stairs(counts[kind], edges, fill=True, alpha=0.4, color=color)
+        axis.stairs(counts[kind], edges, color=color, linestyle=dash, label=kind)
 
 
 def save(figure: Figure, folder: pathlib.Path, name: str) -> list[pathlib.Path]:
@@ -90,7 +90,7 @@ def write(figure: Figure, path: pathlib.Path) -> None:
 
 
 def as_svg(figure: Figure, name: str = "", label: str = "") -> str:
-    """The figure as an <svg> element that can stand inside of a page.
+    """Returns the figure as an <svg> element for use inside a page.
 
     Args:
       figure: what to draw.
@@ -102,11 +102,11 @@ def as_svg(figure: Figure, name: str = "", label: str = "") -> str:
     nameless = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     figure.savefig(text, format="svg", metadata=nameless)
     element = text.getvalue()[text.getvalue().index("<svg") :]
-    return _labelled(_renamed(element, name), label)
+    return _labeled(_renamed(element, name), label)
 
 
 def _renamed(element: str, name: str) -> str:
-    """The element with `name-` before every id, and its style for itself alone."""
+    """Puts `name-` before every id, and limits the style to this element."""
     if not name:
         return element
     element = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", element)
@@ -115,7 +115,7 @@ def _renamed(element: str, name: str) -> str:
     )
 
 
-def _labelled(element: str, label: str) -> str:
+def _labeled(element: str, label: str) -> str:
     if not label:
         return element
     text = html.escape(label)

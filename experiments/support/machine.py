@@ -1,4 +1,4 @@
-"""What the machine can do at best: plain dense products and memory copies."""
+"""Measures what the machine can do at best: dense products and memory copies."""
 
 import resource
 import sys
@@ -37,7 +37,7 @@ def peaks() -> Peaks:
 
 
 def peak_memory_gb() -> float:
-    """The largest resident size of this process so far, in GB."""
+    """Returns the largest resident size of this process so far, in GB."""
     size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return size / (1e9 if sys.platform == "darwin" else 1e6)
 

@@ -1,4 +1,4 @@
-"""The main table: its rows, how it is drawn from records, and paired differences."""
+"""Draws the main table from records, and paired differences."""
 
 import itertools
 from collections.abc import Sequence
@@ -36,12 +36,12 @@ OTHER = " With *, settings are not the recipe's: {settings}."
 
 
 def known(records: Sequence[Record]) -> list[str]:
-    """The data sets of the records: the paper's first, in its order."""
+    """Returns the data sets of the records: the paper's first, in its order."""
     return paper_results.in_order([record["dataset"] for record in records])
 
 
 def draw(records: Sequence[Record], dataset: str) -> tables.Table:
-    """One row per method, from the latest records of a data set."""
+    """Draws a row per method, from the latest records of a data set."""
     found = {row: _latest(records, dataset, row) for row in ROWS}
     rows = [_row(row, record) for row, record in found.items() if record]
     if not rows:
@@ -51,7 +51,7 @@ def draw(records: Sequence[Record], dataset: str) -> tables.Table:
 
 
 def comparison_table(records: Sequence[Record]) -> tables.Table:
-    """The same as a table: a row per data set and baseline, a column per score."""
+    """Draws OODGAT's AUROC less each baseline's over the same runs, a row each."""
     titles, rows = [row.title for row in ROWS[-2:]], []
     for dataset in known(records):
         found = _differences(records, dataset)
@@ -67,7 +67,7 @@ def comparison_table(records: Sequence[Record]) -> tables.Table:
 def _differences(
     records: Sequence[Record], dataset: str
 ) -> dict[tuple[str, str], tuple[float, float, float]]:
-    """(row of OODGAT, row of a baseline) -> `difference`, where runs can be paired."""
+    """Returns (OODGAT's row, baseline's row) -> `difference`, where runs are paired."""
     found = {}
     for ours, theirs in itertools.product(ROWS[-2:], ROWS[:-2]):
         pair = _latest(records, dataset, ours), _latest(records, dataset, theirs)
@@ -80,7 +80,7 @@ def _differences(
 def difference(
     ours: Sequence[float], theirs: Sequence[float]
 ) -> tuple[float, float, float]:
-    """Mean paired difference in points, and its 95 % bootstrap interval over runs.
+    """Returns the mean paired difference in points and its 95 % bootstrap interval.
 
     Runs in which either side failed (NaN) are left out.
     """
@@ -95,7 +95,7 @@ def difference(
 
 
 def note(records: Sequence[Record]) -> str:
-    """What the tables' figures are, and which settings are not the recipes'."""
+    """Returns the note below the tables: also which settings are not the recipes'."""
     text = NOTE.format(runs=count_runs(records))
     marked = []
     for dataset, row in itertools.product(known(records), ROWS):
@@ -123,7 +123,7 @@ def _row(row: Row, record: Record) -> list[tables.Cell | str]:
 
 
 def _other_settings(record: Record) -> recipes.Recipe:
-    """Hyper-parameters of a record that are not those of its method's recipe."""
+    """Returns the hyper-parameters of a record that are not its recipe's."""
     if record["dataset"] not in DATASETS:
         return {}
     usual = recipes.recipe(record["dataset"], record["method"])
@@ -132,6 +132,6 @@ def _other_settings(record: Record) -> recipes.Recipe:
 
 
 def _paired(ours: Record, theirs: Record) -> bool:
-    """Whether two records are of the same splits and seeds, run by run."""
+    """Returns whether two records are of the same splits and seeds, run by run."""
     keys = ("split_seeds", "model_seeds", "split_digest")
     return all(ours[key] == theirs[key] for key in keys)

@@ -1,11 +1,11 @@
-"""The paper's figures, so that they can stand beside ours."""
+"""Reads the paper's figures, to be shown beside ours."""
 
 import functools
 import json
 import pathlib
 from collections.abc import Iterable
 
-from oodgat_jax.types import InputError
+from oodgat_jax.registry import check_name
 
 FILE = pathlib.Path(__file__).parent.parent / "paper_results.json"
 # The paper's FPR follows its authors' rule; it is shown beside either of ours.
@@ -18,17 +18,17 @@ def _read() -> dict:
 
 
 def _tables() -> dict[str, dict[str, dict[str, dict[str, float]]]]:
-    """table -> method -> data set -> metric -> percent."""
+    """Returns table -> method -> data set -> metric -> percent."""
     return _read()["tables"]
 
 
 def authors_ms(dataset: str) -> float | None:
-    """Milliseconds a training step of the authors' code takes; None if not measured."""
+    """Returns the milliseconds of a step of the authors' code; None if not measured."""
     return _read()["authors_code_ms_per_step"].get(dataset)
 
 
 def figure(table: str, method: str, dataset: str, metric: str) -> float | None:
-    """The paper's figure in percent; None if the paper gives none.
+    """Returns the paper's figure in percent; None if the paper gives none.
 
     Args:
       table: `end_to_end`, `post_hoc`, `ablation`, `gkde` or `edge_removal`.
@@ -37,15 +37,13 @@ def figure(table: str, method: str, dataset: str, metric: str) -> float | None:
       dataset: such as `amazon-photo`.
       metric: as named by `metrics.evaluate`.
     """
-    if table not in _tables():
-        known = ", ".join(_tables())
-        raise InputError(f"The paper has no table {table!r}: choose from {known}.")
+    check_name("table of the paper", table, _tables())
     row = _tables()[table].get(method, {}).get(dataset, {})
     return row.get(_SAME.get(metric, metric))
 
 
 def row(method: str, detector: str) -> tuple[str, str]:
-    """The table and its row that a method and a detector of ours are to stand beside.
+    """Returns (table, row) of the corresponding result in the paper.
 
     Post-hoc detectors are in the paper on GAT only; there need not be such a row.
     """
@@ -57,12 +55,12 @@ def row(method: str, detector: str) -> tuple[str, str]:
 
 
 def in_order(names: Iterable[str], table: str = "end_to_end") -> list[str]:
-    """Data sets, each once: the table's first, in the paper's order."""
+    """Returns data sets, each once: the table's first, in the paper's order."""
     names = list(names)
     ordered = [name for name in datasets(table) if name in names]
     return list(dict.fromkeys([*ordered, *names]))
 
 
 def datasets(table: str = "end_to_end") -> tuple[str, ...]:
-    """The data sets of a table, in the paper's order."""
+    """Returns the data sets of a table, in the paper's order."""
     return tuple(dict.fromkeys(d for row in _tables()[table].values() for d in row))

@@ -1,6 +1,6 @@
-"""The report as one HTML page: text in, page out, with nothing to fetch.
+"""Builds the report as one HTML page: text in, page out, with nothing to fetch.
 
-Knows nothing of records. Every string is escaped here or in `tables.as_html`; of
+It knows nothing of records. Every string is escaped here or in `tables.as_html`; of
 Markdown, text may have `code`.
 """
 
@@ -49,7 +49,7 @@ def page(
     contents: Sequence[Content],
     absent: Sequence[Absent] = (),
 ) -> str:
-    """The whole page.
+    """Returns the whole page.
 
     Args:
       title: of the page.
@@ -73,7 +73,7 @@ def page(
 
 
 def section(content: Content) -> str:
-    """A heading, what it is about, figures and tables, and how they were made."""
+    """Returns a heading, tables, figures, and how they were made."""
     name = anchor(content.title)
     plots = [
         _plot(f"{name}-figure-{number}", caption, figure)
@@ -89,12 +89,12 @@ def section(content: Content) -> str:
 
 
 def prose(text: str) -> str:
-    """Escaped text, with `code` as code."""
+    """Escapes text, with `code` as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
 
 
 def anchor(title: str) -> str:
-    """The id of a section: letters and digits of its title, joined by dashes."""
+    """Returns the id of a section: words of its title, joined by dashes."""
     return re.sub(r"[^a-z0-9]+", "-", title.lower().replace("'", "")).strip("-")
 
 
@@ -119,7 +119,7 @@ def _grids(name: str, captioned: Tables) -> str:
 
 
 def _grid(name: str, caption: str, table: tables.Table) -> str:
-    """A table in a box of its own, which a wide one scrolls in, also by keyboard."""
+    """Puts a table in a box, in which a wide one scrolls, also by keyboard."""
     return (
         '<figure class="grid">\n'
         f'<figcaption id="{name}">{prose(caption)}</figcaption>\n'
@@ -138,7 +138,7 @@ def _plot(name: str, caption: str, figure: Figure) -> str:
 
 
 def _made(content: Content, name: str) -> str:
-    """The command, and below it, folded, settings and versions."""
+    """Returns the command and, folded below it, settings and versions."""
     facts = "".join(
         f"<dt>{html.escape(what)}</dt><dd>{html.escape(text)}</dd>\n"
         for what, text in content.facts

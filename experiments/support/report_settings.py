@@ -1,4 +1,4 @@
-"""What made the records of a section: settings, seeds, time, versions."""
+"""Tells what made the records of a section: settings, seeds, time, versions."""
 
 import collections
 import json
@@ -23,7 +23,7 @@ DIGEST = 10  # characters of a digest that are shown
 
 
 def facts(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """(what, text) of what all records share, and of the versions they were made by."""
+    """Returns (what, text) of what all records share and of their versions."""
     shared = _shared(trainings(records))
     pairs = [("Records", str(len(records)))]
     if shared:
@@ -34,7 +34,7 @@ def facts(records: Sequence[Record]) -> list[tuple[str, str]]:
 
 
 def settings(records: Sequence[Record]) -> list[tuple[str, Table]]:
-    """Captioned tables: the latest training of each kind; detectors' own settings."""
+    """Returns captioned tables of the latest trainings and of detectors' settings."""
     found = [("Trainings behind the tables", _trainings_table(trainings(records)))]
     tuned = [record for record in records if record.get("detector_settings")]
     if tuned:
@@ -43,7 +43,7 @@ def settings(records: Sequence[Record]) -> list[tuple[str, Table]]:
 
 
 def trainings(records: Sequence[Record]) -> list[Record]:
-    """The latest record of each data set, method and variant, by data set."""
+    """Returns the latest record of each data set, method and variant, by data set."""
     kinds = {_kind(record): record for record in records}
     names = paper_results.in_order(str(record.get("dataset", "")) for record in records)
     return sorted(
@@ -100,7 +100,7 @@ def _hyper(record: Record) -> Mapping[str, Any]:
 
 
 def _shared(records: Sequence[Record]) -> dict[str, Any]:
-    """Hyper-parameters that all records have with the same value."""
+    """Returns the hyper-parameters that all records have with the same value."""
     first = _hyper(records[0]) if records else {}
     return {
         name: value
@@ -110,7 +110,7 @@ def _shared(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def _distinct(records: Sequence[Record], key: str) -> list[str]:
-    """What records say under a key, each once, with how many say it if they differ."""
+    """Returns each value under a key once, with its count of records if they differ."""
     texts = collections.Counter(
         _listed(record[key]) for record in records if key in record
     )
@@ -120,7 +120,7 @@ def _distinct(records: Sequence[Record], key: str) -> list[str]:
 
 
 def _listed(value: Any) -> str:
-    """A mapping as `name value, ...`, a list as its values."""
+    """Writes a mapping as `name value, ...`, a list as its values."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {value_text(each)}" for name, each in value.items())
     if isinstance(value, list):
@@ -129,12 +129,12 @@ def _listed(value: Any) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A setting as it would be typed."""
+    """Returns a setting as it would be typed."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def seeds(values: Sequence[int]) -> str:
-    """Each seed once; many that follow each other by the first and the last."""
+    """Lists each seed once; many consecutive ones by the first and the last."""
     found = list(dict.fromkeys(values))
     if len(found) > MANY_SEEDS and found == list(range(found[0], found[-1] + 1)):
         return f"{found[0]} to {found[-1]}"

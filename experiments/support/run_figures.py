@@ -1,4 +1,4 @@
-"""Every run as a dot: how far runs lie apart, which a mean and a deviation hide."""
+"""Draws every run as a dot, since a mean and a deviation hide how runs scatter."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
 
 def end_to_end(records: Sequence[Record]) -> Figure:
-    """AUROC of the main table: a panel per data set, a line per method."""
+    """Draws the AUROC of the main table: a panel per data set, a line per method."""
     return strips(
         {
             dataset: [_line(records, dataset, row) for row in _rows(records)]
@@ -35,7 +35,7 @@ def end_to_end(records: Sequence[Record]) -> Figure:
 
 
 def strips(groups: Mapping[str, Sequence[Line]], metric: str = "AUROC") -> Figure:
-    """One panel per group, all with the same titles of lines."""
+    """Draws a panel per group, all with the same titles of lines."""
     rows = math.ceil(len(groups) / COLUMNS)
     figure, axes = figures.panels(math.ceil(len(groups) / rows), rows, sharey=True)
     figure.get_layout_engine().set(h_pad=0.12)  # inches
@@ -54,7 +54,7 @@ def _panel(axis: Axes, lines: Sequence[Line]) -> None:
             line.values,
             np.full(len(line.values), place),
             "o",
-            color=figures.COLOURS[0],
+            color=figures.COLORS[0],
             markersize=4,
             alpha=0.6,
             markeredgewidth=0,
@@ -62,19 +62,19 @@ def _panel(axis: Axes, lines: Sequence[Line]) -> None:
         if len(line.values):
             axis.plot(np.mean(line.values), place, "|", color="black", markersize=11)
         if line.paper is not None:
-            axis.plot(line.paper, place, "D", color=figures.COLOURS[1], mfc="none")
+            axis.plot(line.paper, place, "D", color=figures.COLORS[1], mfc="none")
     axis.set_yticks(places, [_plain(line.title) for line in lines])
     axis.set_ylim(len(lines) - 0.5, -0.5)
     axis.grid(axis="x", alpha=0.3)
 
 
 def _plain(text: str) -> str:
-    """Text that is not taken for a formula."""
+    """Escapes text, so that it is not taken for a formula."""
     return text.replace("$", r"\$")
 
 
 def _rows(records: Sequence[Record]) -> list[Row]:
-    """The rows of the main table that some data set has records of."""
+    """Returns the rows of the main table that some data set has records of."""
     known = {(record["method"], record["detector"]) for record in records}
     return [row for row in main_table.ROWS if (row.method, row.detector) in known]
 

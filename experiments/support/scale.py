@@ -1,9 +1,9 @@
-"""How memory, communication and step time scale with devices and graph size.
+"""Measures how memory, communication and step time scale with devices and size.
 
-One measurement is one process with so many simulated devices on the axis `graph`, and
-one training step of a method on a generated graph (`datasets.communities`). "whole" is
-the graph on one device without being spread. Memory and bytes moved are XLA's account
-of the compiled step, per device; with no steps to time the graph is not even made.
+One measurement is one process with a number of simulated devices on the axis `graph`,
+and one training step of a method on a generated graph (`datasets.generated`). "whole"
+is the graph on one device, not sharded. Memory and bytes moved are XLA's account of the
+compiled step, per device; with no steps to time, the graph is not even made.
 """
 
 import time
@@ -48,7 +48,7 @@ class Job(NamedTuple):
 
 
 def jobs(sizes: Sequence[int], devices: Sequence[int], method: str, steps: int):
-    """Every size whole and on every number of devices."""
+    """Returns a job per size, for the whole graph and every number of devices."""
     return [Job(n, d, method, steps) for n in sizes for d in (0, *devices)]
 
 
@@ -82,7 +82,7 @@ def measure(job: Job) -> dict:
 
 
 def draw(records: Sequence[dict]) -> tables.Table:
-    """The latest measurement of each size and number of devices, rising."""
+    """Draws the latest measurement of each size and number of devices, rising."""
     latest = {(r["nodes"], r["devices"]): r for r in records}
     whole = {
         nodes: r["memory"] for (nodes, devices), r in latest.items() if not devices
@@ -107,7 +107,7 @@ def _row(record: dict, whole: dict[int, int]) -> list[tables.Cell]:
 
 
 def _made(source: Communities, job: Job, mesh):
-    """The graph on its devices, its edges, and halo rows per own node."""
+    """Returns the graph on its devices, its edges, and halo rows per own node."""
     if not job.devices:
         graph = graphs.build(streaming.in_memory(source.open()))
         graph = placement.put(graph, mesh)
@@ -120,7 +120,7 @@ def _made(source: Communities, job: Job, mesh):
 
 
 def _shaped(source: Communities, job: Job, mesh):
-    """The same with shapes for arrays; parts are made one by one to be counted."""
+    """Returns the same with shapes for arrays; parts are made one by one to count."""
     to = layout.even(job.nodes, max(job.devices, 1))
     counts, needs = [], []
     for shard in range(to.num_shards):
@@ -140,7 +140,7 @@ def _shaped(source: Communities, job: Job, mesh):
 
 
 def _whole_shapes(nodes: int, edges: int, features: int, use_sparse: bool):
-    """Shapes of `graphs.build` for a symmetric graph."""
+    """Returns the shapes of `graphs.build` for a symmetric graph."""
     tiny = graphs.from_edges(
         np.ones((2, features), np.float32),
         np.array([0, 1]),
@@ -158,7 +158,7 @@ def _whole_shapes(nodes: int, edges: int, features: int, use_sparse: bool):
 
 
 def _program(source: Communities, job: Job, mesh):
-    """The compiled-to-be step of one run, and the run: arrays, or shapes of them."""
+    """Returns the program of one run, and the run: arrays, or shapes of them."""
     method, recipe = methods.METHODS[job.method], recipes.recipe(None, job.method)
     task = methods.assemble(method, recipes.module(method, recipe, source.num_id))
     schedule = training.Schedule(max_steps=1000)
@@ -187,7 +187,7 @@ def _on(mesh, tree, spec: P):
 
 
 def _seconds(compiled, graph, runs, states, steps: int) -> float:
-    """The median time of a step."""
+    """Returns the median time of a step."""
     times = []
     for _ in range(steps):
         began = time.perf_counter()

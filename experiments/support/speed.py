@@ -24,7 +24,7 @@ NO_PATIENCE = 1_000_000  # no run stops before the last step
 
 
 class Job(NamedTuple):
-    """One measurement, in a process of its own."""
+    """One measurement, in its own process."""
 
     dataset: str  # a name, or the number of nodes of a generated graph
     variant: str
@@ -35,7 +35,7 @@ class Job(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """How the runs are spread."""
+    """How runs are placed on devices."""
 
     kernel: str
     devices: int | None  # None: one per core
@@ -51,7 +51,7 @@ VARIANTS = {
 
 
 def measure(job: Job) -> dict[str, Any]:
-    """Trains for about `job.seconds` and returns what was seen."""
+    """Trains for about `job.seconds` and returns the record."""
     variant = VARIANTS[job.variant]
     training.use_cores(variant.devices)
     dataset = _dataset(job)
@@ -97,7 +97,7 @@ class Watch:
     """Looks at the clock when training begins and whenever it reports.
 
     Args:
-      together: how many runs go at the same time.
+      together: how many runs train at the same time.
       total: how many there are.
     """
 
@@ -110,7 +110,7 @@ class Watch:
         self._seen.append((time.perf_counter(), progress))
 
     def ms_per_step(self) -> float:
-        """Of all runs together, while every device was busy.
+        """Returns the time per step and run, while every device was busy.
 
         Calls that start runs are left out if there are others: a run of a thousand
         steps is started once.
@@ -128,7 +128,7 @@ class Watch:
 
 
 def step_flops(graph, recipe: recipes.Recipe, num_classes: int) -> int:
-    """Multiplications and additions of one step of a two-layer attention network.
+    """Counts multiplications and additions of a step of a two-layer attention network.
 
     Forward and backward: two products with the features, four products with the
     graph per layer, three products between the layers.
@@ -163,5 +163,5 @@ def _prepare(
 
 
 def _steps(seconds: float, eleven_steps: float) -> int:
-    """A number of steps, one more than a multiple of ten, that takes about as long."""
+    """Returns how many steps, a multiple of ten plus one, take about as long."""
     return 1 + 10 * int(np.clip(seconds / eleven_steps, LEAST_CHECKS, 100))

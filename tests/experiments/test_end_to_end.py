@@ -103,7 +103,7 @@ def test_a_bad_axis_is_refused(axis):
 
 
 def test_an_axis_is_given_once():
-    with pytest.raises(InputError, match="no new axis"):
+    with pytest.raises(InputError, match="not a new axis"):
         tune.parse_grid(["lr=0.1", "lr=0.2"], recipes.recipe("cora", "gat"))
 
 

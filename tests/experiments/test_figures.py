@@ -69,5 +69,5 @@ def test_an_svg_names_nobody_and_says_what_it_shows(figure):
     ElementTree.fromstring(text)
 
 
-def test_lines_differ_in_colour_and_dash():
-    assert len(set(figures.COLOURS)) == len(set(figures.DASHES)) == 7
+def test_lines_differ_in_color_and_dash():
+    assert len(set(figures.COLORS)) == len(set(figures.DASHES)) == 7

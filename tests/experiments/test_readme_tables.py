@@ -129,7 +129,7 @@ def test_readme_figure_without_records_is_named(tmp_path):
     page = tmp_path / "README.md"
     page.write_text("![ROC](docs/edge_roles-mine-gcn.png)")
     with pytest.raises(
-        InputError, match="edge_roles for README.md 'mine-gcn': .* cora-gcn"
+        InputError, match=r"edge_roles for README\.md 'mine-gcn': .* cora-gcn"
     ):
         readme.draw_figures(page, RECORDS)
 
