@@ -22,12 +22,13 @@ from collections.abc import Sequence
 from absl import flags
 
 from experiments.support import paper_results, study, study_flags, trainings
+from experiments.support.notes import counted
 from experiments.support.study import Study
 from experiments.support.trainings import Training
 from oodgat_jax import tables
 from oodgat_jax.cli import app
 from oodgat_jax.methods import METHODS, recipes
-from oodgat_jax.records import Record, count_runs, kept_metrics
+from oodgat_jax.records import Record, kept_metrics
 from oodgat_jax.registry import check_name, check_names
 
 FLAGS = flags.FLAGS
@@ -44,7 +45,7 @@ OWN: app.Definitions = study_flags.one_dataset(*PAPER) | {
 METRICS = {"accuracy": "Accuracy", "auroc": "AUROC", "weighted_f1": "F1 (best)"}
 SHORT = {"consistency": "con", "entropy": "ent", "discrepancy": "dis"}
 NOTE = (
-    "Percent, mean ± standard deviation over {runs} runs, in parentheses the paper's "
+    "Percent, mean ± standard deviation over {runs}, in parentheses the paper's "
     "figure (it has those of ATT). CE is the cross-entropy of the labeled nodes."
 )
 
@@ -136,11 +137,6 @@ def draw(records: Sequence[Record]) -> tables.Table:
     return tables.Table(["Data set", "Method", "Loss", *METRICS.values()], rows)
 
 
-def note(records: Sequence[Record]) -> str:
-    """Returns the note below the table."""
-    return NOTE.format(runs=count_runs(records))
-
-
 def _cells(record: Record, row: str, detector: str) -> list[tables.Cell]:
     row = row if (record["method"], detector) == ("oodgat", "ATT") else ""
     kept, name = kept_metrics(record), record["dataset"]
@@ -157,7 +153,7 @@ STUDY = Study(
     command="python -m experiments.ablation --seeds=1 --out=experiments/records",
     trainings=every_training,
     tables=study.single(draw),
-    note=note,
+    note=counted(NOTE),
     caption="By regularizers",
 )
 

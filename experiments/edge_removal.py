@@ -20,12 +20,13 @@ from collections.abc import Sequence
 from absl import flags
 
 from experiments.support import main_table, paper_results, study, study_flags, trainings
+from experiments.support.notes import counted
 from experiments.support.study import Study
 from experiments.support.trainings import Training
 from oodgat_jax import tables
 from oodgat_jax.cli import app
 from oodgat_jax.datasets import edge_kinds
-from oodgat_jax.records import Record, count_runs, kept_metrics, latest
+from oodgat_jax.records import Record, kept_metrics, latest
 
 FLAGS = flags.FLAGS
 SHARES = (0.0, 0.5, 1.0)
@@ -35,7 +36,7 @@ OWN: app.Definitions = {
     **app.defaulting(method="gcn"),
 }
 NOTE = (
-    "Accuracy in percent, mean ± standard deviation over {runs} runs, in parentheses "
+    "Accuracy in percent, mean ± standard deviation over {runs}, in parentheses "
     "the paper's figure. The last column is the paired difference between all and none "
     "removed, with its 95 % bootstrap interval over the runs."
 )
@@ -80,11 +81,6 @@ def draw(records: Sequence[Record]) -> tables.Table:
     return tables.Table(["Data set", "Method", *shares, "100 % less 0 %"], rows)
 
 
-def note(records: Sequence[Record]) -> str:
-    """Returns the note below the table."""
-    return NOTE.format(runs=count_runs(records))
-
-
 def find(records: Sequence[Record], dataset: str, method: str) -> dict[float, Record]:
     """Returns the latest record of each share of inter-edges removed."""
     found = {
@@ -124,7 +120,7 @@ STUDY = Study(
     command="python -m experiments.edge_removal --out=experiments/records",
     trainings=every_training,
     tables=study.single(draw),
-    note=note,
+    note=counted(NOTE),
     caption="Accuracy",
 )
 

@@ -24,13 +24,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.support import figures, paper_results, study, study_flags, trainings
+from experiments.support.notes import counted
 from experiments.support.study import Study
 from experiments.support.trainings import Training
 from oodgat_jax import experiment, tables
 from oodgat_jax.cli import app
 from oodgat_jax.datasets import edge_kinds
 from oodgat_jax.methods import recipes
-from oodgat_jax.records import Record, count_runs, kept_metrics, latest
+from oodgat_jax.records import Record, kept_metrics, latest
 from oodgat_jax.types import Dataset
 
 FLAGS = flags.FLAGS
@@ -45,7 +46,7 @@ SUBSETS: Mapping[str, tuple[str, ...]] = {
 }
 FPR = np.linspace(0.0, 1.0, 101)
 NOTE = (
-    "Percent, mean ± standard deviation over {runs} runs; entropy of the prediction "
+    "Percent, mean ± standard deviation over {runs}; entropy of the prediction "
     "unless another score is named."
 )
 
@@ -144,11 +145,6 @@ def draw(records: Sequence[Record]) -> tables.Table:
     return tables.Table(["Data set", "Method", "Graph", "AUROC", "FPR95"], rows)
 
 
-def note(records: Sequence[Record]) -> str:
-    """Returns the note below the table."""
-    return NOTE.format(runs=count_runs(records))
-
-
 def draw_figures(records: Sequence[Record]) -> dict[str, Figure]:
     """Draws two panels per `DATASET-METHOD`: with and without a graph, and by edges."""
     drawn = {}
@@ -190,7 +186,7 @@ STUDY = Study(
     trainings=every_training,
     tables=study.single(draw),
     figures=draw_figures,
-    note=note,
+    note=counted(NOTE),
     caption="Areas under the curves",
     figure_caption="{}: ROC curves of detection",
 )

@@ -27,12 +27,13 @@ import numpy as np
 from absl import flags
 
 from experiments.support import paper_results, study, study_flags, trainings
+from experiments.support.notes import counted
 from experiments.support.study import Study
 from experiments.support.trainings import Keys, Load, Training
 from oodgat_jax import experiment, metrics, splits, tables
 from oodgat_jax.cli import app
 from oodgat_jax.methods import recipes
-from oodgat_jax.records import Record, count_runs, kept_metrics, latest
+from oodgat_jax.records import Record, kept_metrics, latest
 from oodgat_jax.registry import check_names
 from oodgat_jax.tables import Row
 from oodgat_jax.types import Array, Dataset, InputError, Split
@@ -64,7 +65,7 @@ METRICS = {
     "aupr_unseen": "AUPR (unseen)",
 }
 NOTE = (
-    "Percent, mean ± standard deviation over {runs} runs, in parentheses the paper's "
+    "Percent, mean ± standard deviation over {runs}, in parentheses the paper's "
     "figure; it does not say which of OODGAT's two scores it shows. A run's figure is "
     "the mean over ten draws of 1,000 nodes, from all nodes after the public train "
     "nodes as in GKDE, or (unseen) from those that are not validation nodes either: "
@@ -215,11 +216,6 @@ def draw(
     return tables.Table(header, rows, ["", "", *best])
 
 
-def note(records: Sequence[Record]) -> str:
-    """Returns the note below the table."""
-    return NOTE.format(runs=count_runs(records))
-
-
 def _cells(record: Record, row: Row) -> list[tables.Cell | str]:
     """Returns a cell per metric, over the runs that did not fail."""
     kept = kept_metrics(record)
@@ -243,7 +239,7 @@ STUDY = Study(
     trainings=every_training,
     tables=study.one_per_dataset(draw, known),
     page=study.single(draw),
-    note=note,
+    note=counted(NOTE),
 )
 
 

@@ -31,6 +31,7 @@ from absl import flags
 
 from experiments import end_to_end
 from experiments.support import main_table, paper_results, study, trainings
+from experiments.support.notes import counted
 from experiments.support.study import Study
 from experiments.support.trainings import Keys, Load, Training
 from oodgat_jax import detectors, evaluation, experiment, tables
@@ -40,7 +41,6 @@ from oodgat_jax.methods import recipes
 from oodgat_jax.records import (
     Record,
     append_records,
-    count_runs,
     kept_metrics,
     latest,
 )
@@ -68,7 +68,7 @@ METRICS = {"auroc": "AUROC", "fpr95": "FPR95"}
 SELECTIONS = ("fixed", "validation", "oracle")
 BEST = {"auroc": "max", "fpr95": "min"}
 NOTE = (
-    "Percent, mean ± standard deviation over {runs} runs. Detectors are on GAT unless "
+    "Percent, mean ± standard deviation over {runs}. Detectors are on GAT unless "
     "OODGAT is named. Settings are chosen by AUROC on the validation nodes, or, called "
     "oracle, on the test nodes as the paper does; the paper's figures of ODIN, "
     "Mahalanobis and CaGCN are to be compared with oracle. The paper's FPR95 averages "
@@ -227,11 +227,6 @@ def known(records: Sequence[Record]) -> list[str]:
     return paper_results.in_order([record["dataset"] for record in records], "post_hoc")
 
 
-def note(records: Sequence[Record]) -> str:
-    """Returns the note below the table."""
-    return NOTE.format(runs=count_runs(records))
-
-
 def _found(records: Sequence[Record], dataset: str, row: Row) -> dict[str, Record]:
     """Returns the latest record of each selection."""
     where = {"dataset": dataset, "method": row.method, "detector": row.detector}
@@ -271,7 +266,7 @@ STUDY = Study(
     trainings=every_training,
     tables=study.one_per_dataset(draw, known),
     page=study.single(draw),
-    note=note,
+    note=counted(NOTE),
 )
 
 

@@ -26,12 +26,13 @@ from matplotlib.figure import Figure
 
 from experiments import ablation, tune
 from experiments.support import figures, study, study_flags, trainings
+from experiments.support.notes import counted
 from experiments.support.study import Study
 from experiments.support.trainings import Training
 from oodgat_jax import tables
 from oodgat_jax.cli import app
 from oodgat_jax.methods import METHODS, recipes
-from oodgat_jax.records import Record, count_runs, kept_metrics
+from oodgat_jax.records import Record, kept_metrics
 from oodgat_jax.registry import check_names
 
 FLAGS = flags.FLAGS
@@ -59,7 +60,7 @@ SYMBOLS = {
 }
 METRICS = ablation.METRICS
 NOTE = (
-    "Percent, mean ± standard deviation over {runs} runs; all other hyper-parameters "
+    "Percent, mean ± standard deviation over {runs}; all other hyper-parameters "
     "are those of the main table."
 )
 
@@ -129,11 +130,6 @@ def draw(records: Sequence[Record]) -> tables.Table:
     return tables.Table([*header, *METRICS.values()], rows)
 
 
-def note(records: Sequence[Record]) -> str:
-    """Returns the note below the table."""
-    return NOTE.format(runs=count_runs(records))
-
-
 def draw_figures(records: Sequence[Record]) -> dict[str, Figure]:
     """Draws a panel per hyper-parameter for each `DATASET-METHOD`."""
     drawn = {}
@@ -184,7 +180,7 @@ STUDY = Study(
     trainings=every_training,
     tables=study.single(draw),
     figures=draw_figures,
-    note=note,
+    note=counted(NOTE),
     caption="Points of the curves",
     figure_caption="{}: over one hyper-parameter at a time",
 )

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from experiments.support import paper_results
+from experiments.support.notes import counted
 from oodgat_jax import tables
 from oodgat_jax.datasets import DATASETS
 from oodgat_jax.methods import recipes
-from oodgat_jax.records import Record, count_runs, kept_metrics, latest
+from oodgat_jax.records import Record, kept_metrics, latest
 from oodgat_jax.tables import Row
 from oodgat_jax.types import InputError
 
@@ -26,7 +27,7 @@ ROWS = (
 FILE = "end_to_end.jsonl"
 RESAMPLES = 10_000
 NOTE = (
-    "Percent, mean ± standard deviation over {runs} runs, in parentheses the paper's "
+    "Percent, mean ± standard deviation over {runs}, in parentheses the paper's "
     "figure, the best of a column in bold. F1 (best) picks its threshold on the test "
     "nodes, as the paper does; F1 (val) on the validation nodes. The paper's FPR95 "
     "averages over ROC points near 95 % TPR, ours is taken at the first point that "
@@ -96,7 +97,7 @@ def difference(
 
 def note(records: Sequence[Record]) -> str:
     """Returns the note below the tables: also which settings are not the recipes'."""
-    text = NOTE.format(runs=count_runs(records))
+    text = counted(NOTE)(records)
     marked = []
     for dataset, row in itertools.product(known(records), ROWS):
         record = _latest(records, dataset, row)

@@ -63,10 +63,9 @@ def complete(
     Returns:
       1 if every run of every training failed, else None: a binary's exit code.
     """
-    others = [with_seeds(r, seeds()[1]) for r in _read(beside)] if beside else []
     failed = []
     for training in trainings:
-        taken = _take(log, training, others)
+        taken = beside is not None and _take(log, training, beside)
         missing = _missing(_read(log), training)
         failed.append(bool(missing) and _run(log, training, missing))
         if not missing:
@@ -188,10 +187,11 @@ def _read(path: pathlib.Path) -> list[Record]:
     return read_records(path) if path.exists() else []
 
 
-def _take(log: pathlib.Path, training: Training, others: Sequence[Record]) -> bool:
-    """Copies missing settings that other records have whole; says if there were any."""
-    if training.elsewhere is None or not others:
+def _take(log: pathlib.Path, training: Training, beside: pathlib.Path) -> bool:
+    """Copies missing settings that other records have whole; returns if it did."""
+    if training.elsewhere is None:
         return False
+    others = [with_seeds(record, seeds()[1]) for record in _read(beside)]
     missing, taken = _missing(_read(log), training), []
     settings = [keys["hyperparameters"] for keys in missing]
     for setting in [s for n, s in enumerate(settings) if s not in settings[:n]]:

@@ -1,0 +1,16 @@
+"""Notes below tables: how many runs are behind the figures."""
+
+from collections.abc import Callable, Sequence
+
+from oodgat_jax.records import Record, count_runs
+
+
+def runs(records: Sequence[Record]) -> str:
+    """Returns `9 runs`, `1 run` or `3 to 9 runs`."""
+    count = count_runs(records)
+    return f"{count} run" if count == "1" else f"{count} runs"
+
+
+def counted(note: str) -> Callable[[Sequence[Record]], str]:
+    """Returns a function that puts the runs of records into a note's {runs}."""
+    return lambda records: note.format(runs=runs(records))
