@@ -34,7 +34,8 @@ from oodgat_jax.registry import check_name, check_names
 FLAGS = flags.FLAGS
 PAPER = ("amazon-computers",)
 SHARED = (*study_flags.TRAINING, "method")
-OWN: app.Definitions = study_flags.one_dataset(*PAPER) | {
+OWN: app.Definitions = {
+    **study_flags.one_dataset(*PAPER),
     "rows": (
         flags.DEFINE_list,
         None,
@@ -129,7 +130,7 @@ def _in_order(found: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 def draw(records: Sequence[Record]) -> tables.Table:
     """Draws a row per data set, method, regularizers and detector."""
-    rows = []
+    rows: list[list[tables.Cell | str]] = []
     for dataset, method in known(records):
         for (row, detector), record in find(records, dataset, method).items():
             cells = _cells(record, row, detector)

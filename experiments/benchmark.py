@@ -159,15 +159,16 @@ def _scale(folder: pathlib.Path) -> None:
 
 
 def _numbers(flag: str, lowest: int) -> list[int]:
-    for text in FLAGS[flag].value:
+    texts: list[str] = getattr(FLAGS, flag)
+    for text in texts:
         if not text.isdigit() or int(text) < lowest:
             raise InputError(f"--{flag} takes numbers from {lowest}, not '{text}'.")
-    return [int(text) for text in FLAGS[flag].value]
+    return [int(text) for text in texts]
 
 
 def table(records: list[dict]) -> str:
     """Returns the measurements as aligned text."""
-    header = HEADER
+    header: tuple[str, ...] = HEADER
     if any("peer_ms_per_step" in record for record in records):
         header = (*HEADER, "peer ms", "times faster")
     rows = [_row(record, len(header)) for record in records]

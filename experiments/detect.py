@@ -23,6 +23,7 @@ import hashlib
 import json
 import pathlib
 import sys
+from typing import Any
 
 import numpy as np
 from absl import flags
@@ -118,7 +119,7 @@ def _write(folder: pathlib.Path, log: pathlib.Path, result: experiment.Result) -
 def save(path: pathlib.Path, result: experiment.Result) -> None:
     """Writes predictions and scores of every run, whole or not at all."""
     splits = result.splits
-    arrays = {
+    arrays: dict[str, Any] = {
         "predictions": result.predictions,
         "labels": splits.labels[0],
         "is_ood": splits.is_ood[0],

@@ -15,7 +15,8 @@ What is recorded there with the same settings is not trained again. The paper's 
 data sets take about ten minutes on two cores.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 from absl import flags
 
@@ -27,6 +28,7 @@ from oodgat_jax import tables
 from oodgat_jax.cli import app
 from oodgat_jax.datasets import edge_kinds
 from oodgat_jax.records import Record, kept_metrics, latest
+from oodgat_jax.types import Dataset
 
 FLAGS = flags.FLAGS
 SHARES = (0.0, 0.5, 1.0)
@@ -56,9 +58,7 @@ def every_training() -> list[Training]:
         trainings.of_method(
             f"{FLAGS.method} on {name}, {share:.0%} of inter-edges removed",
             name,
-            lambda name=name, share=share: edge_kinds.without(
-                load(name), "inter", share
-            ),
+            functools.partial(without_inter_edges, load, name, share),
             FLAGS.method,
             recipe,
             keys={"removed_inter_edges": share},
@@ -67,6 +67,13 @@ def every_training() -> list[Training]:
         for name, recipe in chosen.items()
         for share in SHARES
     ]
+
+
+def without_inter_edges(
+    load: Callable[[str], Dataset], name: str, share: float
+) -> Dataset:
+    """Loads a data set and removes a share of its inter-edges."""
+    return edge_kinds.without(load(name), "inter", share)
 
 
 def draw(records: Sequence[Record]) -> tables.Table:

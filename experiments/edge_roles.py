@@ -16,7 +16,8 @@ What is recorded there with the same settings is not trained again. Cora takes a
 minutes on two cores.
 """
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from absl import flags
@@ -36,7 +37,10 @@ from oodgat_jax.types import Dataset
 
 FLAGS = flags.FLAGS
 PAPER = ("cora",)
-OWN: app.Definitions = study_flags.one_dataset(*PAPER) | app.defaulting(method="gcn")
+OWN: app.Definitions = {
+    **study_flags.one_dataset(*PAPER),
+    **app.defaulting(method="gcn"),
+}
 # What a curve's graph lacks: kinds of edges.
 SUBSETS: Mapping[str, tuple[str, ...]] = {
     "all edges": (),
@@ -67,7 +71,7 @@ def every_training() -> list[Training]:
         trainings.of_method(
             f"{method} on {name}, {title}",
             name,
-            lambda title=title: without_edges(load(name), SUBSETS[title]),
+            functools.partial(without_edges, load, name, SUBSETS[title]),
             method,
             recipe,
             keys={"removed_edges": list(SUBSETS[title])},
@@ -77,8 +81,11 @@ def every_training() -> list[Training]:
     ]
 
 
-def without_edges(dataset: Dataset, kinds: Sequence[str]) -> Dataset:
-    """Returns the data set without edges of these kinds."""
+def without_edges(
+    load: Callable[[str], Dataset], name: str, kinds: Sequence[str]
+) -> Dataset:
+    """Loads a data set and removes its edges of these kinds."""
+    dataset = load(name)
     for kind in kinds:
         dataset = edge_kinds.without(dataset, kind)
     return dataset
@@ -136,11 +143,11 @@ def known(records: Sequence[Record]) -> list[tuple[str, str]]:
 
 def draw(records: Sequence[Record]) -> tables.Table:
     """Draws a row per curve: AUROC and FPR95."""
-    rows = []
+    rows: list[list[tables.Cell | str]] = []
     for dataset, method in known(records):
         for (_, title, _), record in find(records, dataset, method).items():
             kept = kept_metrics(record)
-            cells = [tables.result(kept[metric]) for metric in ("auroc", "fpr95")]
+            cells = (tables.result(kept[metric]) for metric in ("auroc", "fpr95"))
             rows.append([dataset, _name(record), title, *cells])
     return tables.Table(["Data set", "Method", "Graph", "AUROC", "FPR95"], rows)
 

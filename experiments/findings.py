@@ -180,9 +180,8 @@ def _ablated(
         verdicts = []
         for name, method in ablation.known(records):
             found = ablation.find(records, name, method)
-            mine = {row: found.get((row, "ATT")) for row in rows}
-            if all(mine.values()):
-                means = {row: _mean(r, metric) for row, r in mine.items()}
+            if all((row, "ATT") in found for row in rows):
+                means = {row: _mean(found[row, "ATT"], metric) for row in rows}
                 numbers = ", ".join(f"{row} {100 * v:.1f}" for row, v in means.items())
                 verdicts.append(Verdict(name, decide(means), numbers))
         return verdicts

@@ -166,8 +166,9 @@ def measure(
 
     Those called `_unseen` are from nodes that validation did not see.
     """
-    pools = {"": split.test, "_unseen": split.test & ~split.val}
-    found = {}
+    test, seen = np.asarray(split.test), np.asarray(split.val)
+    pools = {"": test, "_unseen": test & ~seen}
+    found: dict[str, np.ndarray] = {}
     for suffix, pool in pools.items():
         draws = [splits.evaluation_draws(pool, seed) for seed in evaluation_seeds]
         each = [

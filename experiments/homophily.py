@@ -23,7 +23,7 @@ from experiments.support.study import Study
 from oodgat_jax import datasets, tables
 from oodgat_jax.cli import app
 from oodgat_jax.datasets import DATASETS, edge_kinds
-from oodgat_jax.records import Record, append_lines, latest, read_lines, versions
+from oodgat_jax.records import Record, append_lines, read_lines, versions
 from oodgat_jax.registry import check_names
 from oodgat_jax.types import Dataset
 
@@ -77,8 +77,8 @@ def measure(dataset: Dataset) -> Record:
 
 def draw(records: Sequence[Record]) -> tables.Table:
     """Draws a row per data set, from its latest record."""
-    names = paper_results.in_order([record["dataset"] for record in records])
-    rows = [_row(latest(records, dataset=name)) for name in names]
+    latest = {record["dataset"]: record for record in records}
+    rows = [_row(latest[name]) for name in paper_results.in_order(latest)]
     header = ["Data set", "nodes", "OOD nodes", "edges"]
     header += [f"{kind} edges" for kind in edge_kinds.KINDS]
     return tables.Table([*header, "by class", "by ID/OOD"], rows)

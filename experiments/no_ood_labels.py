@@ -162,9 +162,9 @@ def _decision(answer: Answer, split: Split, threshold: float) -> dict[str, float
 
 def draw(records: Sequence[Record], labeled: Sequence[Record]) -> tables.Table:
     """Draws a row per data set, beside records that chose with OOD labels."""
-    rows = []
-    for dataset in paper_results.in_order([record["dataset"] for record in records]):
-        record = latest(records, dataset=dataset)
+    rows, found = [], {record["dataset"]: record for record in records}
+    for dataset in paper_results.in_order(found):
+        record = found[dataset]
         where = {"method": record["method"], "detector": record["detector"]}
         beside = latest(labeled, dataset=dataset, **where)
         first = tables.result(beside["metrics"]["auroc"]) if beside else ""

@@ -44,7 +44,8 @@ VALUES: Mapping[str, tuple[float, ...]] = {
     "discrepancy": (0.0, 0.001, 0.005, 0.02, 0.1),
     "threshold": (0.0, 0.2, 0.4, 0.6, 0.8),
 }
-OWN: app.Definitions = study_flags.one_dataset(*PAPER) | {
+OWN: app.Definitions = {
+    **study_flags.one_dataset(*PAPER),
     "values": (
         flags.DEFINE_multi_string,
         [],

@@ -71,11 +71,11 @@ def main() -> int | None:
 
 def parse_grid(
     axes: Sequence[str], recipe: recipes.Recipe
-) -> dict[str, tuple[float | int, ...]]:
+) -> Mapping[str, tuple[recipes.Value, ...]]:
     """Returns the grid of --grid, or the paper's as far as the recipe has its names."""
     if not axes:
         return {name: axis for name, axis in PAPER_GRID.items() if name in recipe}
-    grid = {}
+    grid: dict[str, tuple[recipes.Value, ...]] = {}
     for axis in axes:
         name, equals, texts = axis.partition("=")
         if not equals or not texts or name in grid:
@@ -88,7 +88,7 @@ def parse_grid(
 
 
 def grid_cells(
-    recipe: recipes.Recipe, grid: Mapping[str, Sequence[float | int]]
+    recipe: recipes.Recipe, grid: Mapping[str, Sequence[recipes.Value]]
 ) -> list[recipes.Recipe]:
     """Returns a recipe per cell; dropout is the input's too unless that has an axis.
 
@@ -233,7 +233,7 @@ def draw(records: Sequence[Record]) -> tables.Table:
         settings = [r["hyperparameters"] for r in mine]
         varied = [n for n in settings[0] if len({s[n] for s in settings}) > 1]
         cells = len({tuple(s.values()) for s in settings})
-        chosen = tuned(records, dataset, method)
+        chosen = max(mine, key=_validation)["hyperparameters"]
         text = ", ".join(f"{name} {chosen[name]:g}" for name in varied)
         latest = {r["detector"]: r for r in mine if r["hyperparameters"] == chosen}
         for detector, record in latest.items():

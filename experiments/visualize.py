@@ -19,6 +19,7 @@ three minutes on two cores.
 
 import functools
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -45,7 +46,8 @@ from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
 PAPER = ("cora",)
-OWN: app.Definitions = study_flags.one_dataset(*PAPER) | {
+OWN: app.Definitions = {
+    **study_flags.one_dataset(*PAPER),
     "methods": (
         flags.DEFINE_list,
         ["gcn", "oodgat"],
@@ -128,7 +130,7 @@ def embed(result: experiment.Result, run: int) -> dict[str, list]:
         "x": x,
         "y": y,
         "label": labels.tolist(),
-        "classes": result.logits.shape[2],
+        "classes": result.module.num_classes,
     }
 
 
@@ -140,7 +142,7 @@ def follow(result: experiment.Result) -> dict[str, list]:
     definition, module = result.definition, result.module
     count = len(result.model_seeds)
     drawn = [jax.tree.map(lambda x, n=n: x[n], result.splits) for n in range(count)]
-    seeds = experiment.keys(result.model_seeds)
+    seeds = experiment.keys(result.model_seeds.tolist())
     started = experiment.make_runs(definition, [recipe] * count, drawn, seeds)
     steps, found = dynamics.trace(
         result.task,
@@ -186,7 +188,7 @@ def _figure(found: Mapping[str, Mapping[str, Record]], name: str) -> Figure:
     return figure
 
 
-def _scatter(axis: Axes, places: Mapping[str, Sequence]) -> None:
+def _scatter(axis: Axes, places: Mapping[str, Any]) -> None:
     """Draws each ID class with its own filled mark, OOD nodes as crosses behind."""
     x, y, label = (np.array(places[name]) for name in ("x", "y", "label"))
     classes = places["classes"]

@@ -17,7 +17,6 @@ strict JSON, and read back as NaN.
 
 import fcntl
 import importlib.metadata
-import itertools
 import json
 import math
 import os
@@ -264,28 +263,3 @@ def with_seeds(record: Record, model_seeds: Sequence[int]) -> Record:
         "failed_runs": failed,
         "seconds": round(share * record["seconds"], 3),
     }
-
-
-def recorded(
-    records: Sequence[Record],
-    dataset: str,
-    method: str,
-    recipe: Mapping[str, Any],
-    split_seeds: Sequence[int],
-    model_seeds: Sequence[int],
-    detectors: Sequence[str],
-) -> list[Record]:
-    """Returns the records of exactly these runs, the latest per detector.
-
-    Long commands skip what is recorded, so that they continue where they stopped. All
-    of `detectors` must be there, else there is none: [].
-    """
-    seeds = list(zip(*itertools.product(split_seeds, model_seeds), strict=True))
-    wanted = (dataset, method, recipe, *(list(each) for each in seeds))
-    keys = ("dataset", "method", "hyperparameters", "split_seeds", "model_seeds")
-    found = {
-        record["detector"]: record
-        for record in records
-        if tuple(record[key] for key in keys) == wanted
-    }
-    return list(found.values()) if found.keys() >= set(detectors) else []

@@ -49,7 +49,11 @@ def panels(columns: int, rows: int = 1, **options) -> tuple[Figure, np.ndarray]:
 
 
 def band(
-    axis: Axes, x: Sequence[float], values: np.ndarray, number: int, label: str
+    axis: Axes,
+    x: Sequence[float] | np.ndarray,
+    values: np.ndarray,
+    number: int,
+    label: str,
 ) -> None:
     """Draws the mean of values [runs, points] as a line, one deviation as a band.
 
@@ -63,7 +67,9 @@ def band(
 
 
 def histograms(
-    axis: Axes, edges: Sequence[float], counts: Mapping[str, Sequence[float]]
+    axis: Axes,
+    edges: Sequence[float] | np.ndarray,
+    counts: Mapping[str, Sequence[float] | np.ndarray],
 ) -> None:
     """Draws histograms of the scores of ID and OOD nodes: counts {kind: [bins]}."""
     for kind, dash in zip(counts, DASHES, strict=False):

@@ -71,9 +71,9 @@ def _differences(
     """Returns (OODGAT's row, baseline's row) -> `difference`, where runs are paired."""
     found = {}
     for ours, theirs in itertools.product(ROWS[-2:], ROWS[:-2]):
-        pair = _latest(records, dataset, ours), _latest(records, dataset, theirs)
-        if None not in pair and _paired(*pair):
-            values = (record["metrics"]["auroc"] for record in pair)
+        one, two = _latest(records, dataset, ours), _latest(records, dataset, theirs)
+        if one and two and _paired(one, two):
+            values = (record["metrics"]["auroc"] for record in (one, two))
             found[ours.title, theirs.title] = difference(*values)
     return found
 

@@ -38,7 +38,7 @@ def strips(groups: Mapping[str, Sequence[Line]], metric: str = "AUROC") -> Figur
     """Draws a panel per group, all with the same titles of lines."""
     rows = math.ceil(len(groups) / COLUMNS)
     figure, axes = figures.panels(math.ceil(len(groups) / rows), rows, sharey=True)
-    figure.get_layout_engine().set(h_pad=0.12)  # inches
+    figure.set_layout_engine("constrained", h_pad=0.12)  # inches
     for axis in axes.flat[len(groups) :]:
         axis.set_visible(False)
     for axis, (title, lines) in zip(axes.flat, groups.items(), strict=False):

@@ -8,7 +8,7 @@ compiled step, per device; with no steps to time, the graph is not even made.
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -163,7 +163,8 @@ def _program(source: Communities, job: Job, mesh):
     task = methods.assemble(method, recipes.module(method, recipe, source.num_id))
     schedule = training.Schedule(max_steps=1000)
     program = training.program_on(task, schedule, mesh, 1, job.devices > 0)
-    drawn = [splits.draw(source.open(TEST_SIZE), 0)]
+    graph: Any = source.open(TEST_SIZE)
+    drawn = [splits.draw(graph, 0)]
     runs = experiment.make_runs(method, [recipe], drawn, experiment.keys([0]))
     if job.devices:
         to = layout.even(job.nodes, job.devices)
@@ -171,7 +172,7 @@ def _program(source: Communities, job: Job, mesh):
     if job.steps:
         return program, runs
     by_node = P("runs", "graph") if job.devices else P("runs")
-    specs = training.Run(P("runs"), by_node, P("runs"), by_node)
+    specs = P("runs"), by_node, P("runs"), by_node  # of the fields of a Run
     shaped = (
         _on(mesh, jax.eval_shape(lambda x=x: x), spec)
         for x, spec in zip(runs, specs, strict=True)

@@ -85,7 +85,7 @@ def measure(job: Job) -> dict[str, Any]:
         "nodes": graphs.num_nodes(graph),
         "edges": int(graph.senders.shape[0]),
         "ms_per_step": ms,
-        "runs_per_minute": 60e3 / (ms * recipe["max_steps"]),
+        "runs_per_minute": 60e3 / (ms * int(recipe["max_steps"])),
         "compile_seconds": cold - warm,
         "gflops": flops / ms / 1e6,
         "peak_memory_gb": machine.peak_memory_gb(),
@@ -133,7 +133,7 @@ def step_flops(graph, recipe: recipes.Recipe, num_classes: int) -> int:
     Forward and backward: two products with the features, four products with the
     graph per layer, three products between the layers.
     """
-    heads, hidden = recipe.get("heads", 1), recipe["hidden"]
+    heads, hidden = int(recipe.get("heads", 1)), int(recipe["hidden"])
     nodes, edges = graphs.num_nodes(graph), graph.senders.shape[0]
     sparse = isinstance(graph.nodes, SparseFeatures)
     stored = (graph.nodes.values if sparse else graph.nodes).size

@@ -106,7 +106,7 @@ def read(study: Study, folder: pathlib.Path) -> list[list[Record]]:
 def read_source(study: Study, folder: pathlib.Path) -> list[Record]:
     """Returns the study's own records, [] if there is no file."""
     path = folder / f"{study.name}.jsonl"
-    return study.read(path) if path.is_file() else []
+    return study.read(path) if study.read and path.is_file() else []
 
 
 def text(study: Study, *records: Records) -> str:

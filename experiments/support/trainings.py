@@ -9,7 +9,7 @@ import functools
 import itertools
 import pathlib
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from absl import flags
@@ -28,7 +28,7 @@ from oodgat_jax.types import Dataset
 
 FLAGS = flags.FLAGS
 
-Keys = Mapping[str, Any]  # what a record says under some of its keys
+Keys = dict[str, Any]  # what a record says under some of its keys
 Seeds = tuple[Sequence[int], Sequence[int]]  # of splits and of models
 Load = Callable[[], Dataset]
 Further = Callable[[experiment.Result, str], Keys]
@@ -83,7 +83,7 @@ def of_method(
     *,
     keys: Keys | None = None,
     definition: Method | None = None,
-    hypers: Sequence[Mapping[str, float]] = ({},),
+    hypers: Sequence[dict[str, recipes.Value]] = ({},),
     unchanged: bool = False,
     further: Further | None = None,
 ) -> Training:
@@ -102,13 +102,15 @@ def of_method(
       further: (result, detector) -> more keys of a record.
     """
     definition, keys = definition or METHODS[method], keys or {}
-    same = [dataset, method, *seeds(), definition.detectors]
-    needed = [w for hyper in hypers for w in wanted(recipe | hyper, *same)]
+    settings = [recipe | hyper for hyper in hypers]
+    same = dataset, method, *seeds(), definition.detectors
+    needed = [w for setting in settings for w in wanted(setting, *same)]
 
     def run(missing: Sequence[Keys]) -> Iterable[list[Record]]:
-        settings = [w["hyperparameters"] for w in missing]
-        chosen = [hyper for hyper in hypers if recipe | hyper in settings]
-        options = {"hypers": chosen, "definition": definition}
+        lacking = [w["hyperparameters"] for w in missing]
+        pairs = zip(hypers, settings, strict=True)
+        chosen = [hyper for hyper, setting in pairs if setting in lacking]
+        options: dict[str, Any] = {"hypers": chosen, "definition": definition}
         result = execute(title, load(), method, recipe, *seeds(), **options)
         records = [record | keys for record in experiment.records(result)]
         if further:
@@ -175,8 +177,8 @@ def wanted(
 
 def find(records: Sequence[Record], wanted: Sequence[Keys]) -> list[Record]:
     """Returns the latest record of each; none at all unless every one is there."""
-    found = [latest(records, **keys) for keys in wanted]
-    return [] if None in found else found
+    found = [r for keys in wanted if (r := latest(records, **keys)) is not None]
+    return found if len(found) == len(wanted) else []
 
 
 def _missing(records: Sequence[Record], training: Training) -> list[Keys]:
