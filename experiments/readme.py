@@ -1,25 +1,28 @@
-"""Writes tables and figures of the README and docs/scale.md from committed records.
+"""Writes tables and figures of the README and the pages in docs from records.
 
   python -m experiments.readme          rewrites them
   python -m experiments.readme --check  changes nothing, exits with 1 if one is stale
 
 A table stands between the lines `<!-- begin generated: NAME -->` and
-`<!-- end generated: NAME -->`; NAME is a study's. A figure is an image whose file is
-called NAME-TITLE.png, as the study's binary calls it. --check looks at the tables
-alone. Takes a few seconds.
+`<!-- end generated: NAME -->`; NAME is a study's, or `summary`. A figure is an image
+whose file is called NAME-TITLE.png, as the study's binary calls it. --check looks at
+the tables alone. Takes a few seconds.
 """
 
 import collections
+import functools
 import pathlib
 import re
 import sys
+from collections.abc import Callable
 
 from absl import flags
 
-from experiments.support import figures, study
+from experiments import end_to_end
+from experiments.support import figures, main_table, study
 from experiments.support.studies import STUDIES
 from experiments.support.study_flags import RECORDS_DIR
-from oodgat_jax import atomic_files
+from oodgat_jax import atomic_files, tables
 from oodgat_jax.cli import app
 from oodgat_jax.registry import Registry, no_such
 from oodgat_jax.types import InputError
@@ -31,8 +34,8 @@ OWN: app.Definitions = {
     "check": (flags.DEFINE_bool, False, "Only say whether the README is stale.", {}),
     "readme": (
         flags.DEFINE_list,
-        [str(ROOT / "README.md"), str(ROOT / "docs" / "scale.md")],
-        "Files to rewrite.",
+        None,
+        "Files to rewrite, by default the README and all pages in docs.",
         {},
     ),
     **RECORDS_DIR,
@@ -43,13 +46,23 @@ BLOCK = re.compile(
     r"(<!-- begin generated: (\S+) -->\n).*?(<!-- end generated: \2 -->)", re.DOTALL
 )
 
+BY_NAME = {each.name: each for each in STUDIES}
+IMAGE = re.compile(rf"!\[[^]]*\]\(((?:[\w.-]+/)*({'|'.join(BY_NAME)})-([\w-]+)\.png)\)")
 
-TABLES = Registry("generated table", {each.name: each for each in STUDIES})
-IMAGE = re.compile(rf"!\[[^]]*\]\(((?:[\w-]+/)*({'|'.join(TABLES)})-([\w-]+)\.png)\)")
+
+def _page(name: str, folder: pathlib.Path) -> str:
+    return study.markdown(BY_NAME[name], *study.read(BY_NAME[name], folder))
 
 
-def _generate(name: str, folder: pathlib.Path) -> str:
-    return study.markdown(TABLES[name], *study.read(TABLES[name], folder))
+def _summary(folder: pathlib.Path) -> str:
+    (records,) = study.read(end_to_end.STUDY, folder)
+    return tables.as_markdown(main_table.summary(records))
+
+
+TABLES: Registry[Callable[[pathlib.Path], str]] = Registry(
+    "generated table",
+    {name: functools.partial(_page, name) for name in BY_NAME} | {"summary": _summary},
+)
 
 
 def rewrite(text: str, folder: pathlib.Path) -> str:
@@ -61,7 +74,7 @@ def rewrite(text: str, folder: pathlib.Path) -> str:
             f"The README's block {name!r} lacks a mark or has one too many: it needs "
             f"one line <!-- begin generated: {name} --> and one with end."
         )
-    return BLOCK.sub(lambda m: f"{m[1]}\n{_generate(m[2], folder)}\n{m[3]}", text)
+    return BLOCK.sub(lambda m: f"{m[1]}\n{TABLES[m[2]](folder)}\n{m[3]}", text)
 
 
 def run(readme: pathlib.Path, folder: pathlib.Path, check: bool) -> bool:
@@ -78,7 +91,7 @@ def run(readme: pathlib.Path, folder: pathlib.Path, check: bool) -> bool:
 def draw_figures(page: pathlib.Path, folder: pathlib.Path) -> None:
     """Draws the studies' figures that a page shows, where it looks for them."""
     for path, name, title in IMAGE.findall(page.read_text(encoding="utf-8")):
-        drawn = TABLES[name].figures(*study.read(TABLES[name], folder))
+        drawn = BY_NAME[name].figures(*study.read(BY_NAME[name], folder))
         if title not in drawn:
             raise no_such(f"figure of {name} for {page.name}", title, drawn)
         figures.write(drawn[title], page.parent / path)
@@ -87,7 +100,8 @@ def draw_figures(page: pathlib.Path, folder: pathlib.Path) -> None:
 def main() -> int | None:
     """Reads the flags; a stale README under --check exits with 1."""
     folder = pathlib.Path(FLAGS.records_dir)
-    pages = [pathlib.Path(name) for name in FLAGS.readme]
+    every = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+    pages = [pathlib.Path(name) for name in FLAGS.readme or every]
     stale = [page for page in pages if not run(page, folder, FLAGS.check)]
     if not FLAGS.check:
         for page in pages:

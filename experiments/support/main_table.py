@@ -51,6 +51,18 @@ def draw(records: Sequence[Record], dataset: str) -> tables.Table:
     return tables.Table(["Method", *tables.COLUMNS.values()], rows, ["", *best])
 
 
+def summary(records: Sequence[Record]) -> tables.Table:
+    """Draws mean AUROCs beside the paper's, a row per method, a column per data set."""
+    names = known(records)
+    rows = []
+    for row in ROWS:
+        found = [_latest(records, name, row) for name in names]
+        if any(found):
+            cells = [_mean(row, record) if record else "" for record in found]
+            rows.append([row.title, *cells])
+    return tables.Table(["AUROC", *names], rows, ["", *(["max"] * len(names))])
+
+
 def comparison_table(records: Sequence[Record]) -> tables.Table:
     """Draws OODGAT's AUROC less each baseline's over the same runs, a row each."""
     titles, rows = [row.title for row in ROWS[-2:]], []
@@ -105,6 +117,13 @@ def note(records: Sequence[Record]) -> str:
             values = (f"{name} {value:g}" for name, value in others.items())
             marked.append(f"{row.title} on {dataset} {', '.join(values)}")
     return text + OTHER.format(settings="; ".join(marked)) if marked else text
+
+
+def _mean(row: Row, record: Record) -> tables.Cell:
+    mean = 100 * float(np.mean(kept_metrics(record)["auroc"]))
+    paper = paper_results.figure("end_to_end", row.paper, record["dataset"], "auroc")
+    beside = "" if paper is None else f"({paper:.1f})"
+    return tables.Cell(f"{mean:.1f} {beside}".rstrip(), mean, beside)
 
 
 def _latest(records: Sequence[Record], dataset: str, row: Row) -> Record | None:

@@ -60,6 +60,15 @@ def test_readme_shows_the_latest_records(project):
     assert text.endswith("-->\n\nText.\n")
 
 
+def test_the_summary_has_means_beside_the_papers(project):
+    page = PAGE.replace("end_to_end", "summary")
+    lines = readme.rewrite(page, project[1]).splitlines()[4:8]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    assert rows[0] == ["AUROC", "cora", "wiki-cs"]
+    assert rows[2] == ["OODGAT-ENT", "**94.0 (92.9)**", ""]
+    assert rows[3] == ["OODGAT-ATT", "93.6 (93.6)", "94.0 (88.3)"]
+
+
 def test_readme_check_writes_nothing_and_settles(project):
     assert not readme.run(*project, check=True)
     assert project[0].read_text() == PAGE
