@@ -16,6 +16,7 @@ from absl import flags
 
 from oodgat_jax import datasets, experiment
 from oodgat_jax.cli import progress
+from oodgat_jax.losses import REGULARIZERS
 from oodgat_jax.methods import METHODS, Method, recipes
 from oodgat_jax.records import (
     Record,
@@ -186,7 +187,19 @@ def _missing(records: Sequence[Record], training: Training) -> list[Keys]:
 
 
 def _read(path: pathlib.Path) -> list[Record]:
-    return read_records(path) if path.exists() else []
+    return [_as_now(r) for r in read_records(path)] if path.exists() else []
+
+
+def _as_now(record: Record) -> Record:
+    """Drops settings of regularizers that the record lacks, which old ones list."""
+    if "regularizers" not in record:
+        return record
+    used = set(record["regularizers"])
+    hypers = [(name in used, term.hyper) for name, term in REGULARIZERS.items()]
+    mine = {key for is_used, hyper in hypers if is_used for key in hyper}
+    others = {key for is_used, hyper in hypers if not is_used for key in hyper} - mine
+    settings = record["hyperparameters"].items()
+    return record | {"hyperparameters": {k: v for k, v in settings if k not in others}}
 
 
 def _take(log: pathlib.Path, training: Training, beside: pathlib.Path) -> bool:

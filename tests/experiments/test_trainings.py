@@ -63,6 +63,17 @@ def test_only_what_is_missing_is_trained(tmp_path, two_seeds, capsys):
     assert capsys.readouterr().err == "cora is recorded already.\n"
 
 
+def test_old_records_may_have_settings_that_nothing_reads(tmp_path, two_seeds):
+    log = tmp_path / "log.jsonl"
+    unread = {"hyperparameters": {"lr": 0.1, "threshold": 0.4}}  # of entropy
+    append_records(log, *(trained(detector, **unread) for detector in DETECTORS))
+    assert trainings.complete(log, [training(never, 0.1)]) is None
+    read = unread | {"regularizers": ["entropy"]}
+    other = tmp_path / "other.jsonl"
+    append_records(other, *(trained(detector, **read) for detector in DETECTORS))
+    assert trainings.complete(other, [training(lambda missing: [], 0.1)]) == 1
+
+
 def test_runs_are_copied_from_records_with_these_seeds_or_more(tmp_path, two_seeds):
     log, other = tmp_path / "log.jsonl", tmp_path / "other.jsonl"
     append_records(other, *(trained(d, seeds=(0, 1, 2)) for d in DETECTORS))
