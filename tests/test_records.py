@@ -124,18 +124,18 @@ def test_versions_name_what_decides_a_result():
 
 WRITER = """
 import json, sys
-from experiments import results
+from oodgat_jax import records
 path, writer = sys.argv[1:]
 print("ready", flush=True)
 entry = json.loads(sys.stdin.read())
-for number in range(1000):
+for number in range(250):
     each = [entry | {"writer": writer, "number": 2 * number + k} for k in range(2)]
-    results.append(path, *each)
+    records.append_records(path, *each)
 """
 
 
 def test_eight_writers_lose_and_mix_nothing(tmp_path):
-    """Each 1,000 appends of two records."""
+    """Each 250 appends of two records."""
     path = tmp_path / "a.jsonl"
     entry = json.dumps(record(filler="x" * 1_000))
     writers = [
@@ -156,7 +156,7 @@ def test_eight_writers_lose_and_mix_nothing(tmp_path):
         process.stdout.close()
     entries = read_records(path)
     found = Counter((entry["writer"], entry["number"]) for entry in entries)
-    assert found == Counter((str(w), n) for w in range(8) for n in range(2000))
+    assert found == Counter((str(w), n) for w in range(8) for n in range(500))
     # Records of one append stand together.
     pairs = zip(entries[::2], entries[1::2], strict=True)
     assert all(
@@ -166,16 +166,16 @@ def test_eight_writers_lose_and_mix_nothing(tmp_path):
 
 FULL = """
 import json, resource, signal, sys
-from experiments import results
+from oodgat_jax import records
 from oodgat_jax.types import InputError
 path = sys.argv[1]
 entry = json.loads(sys.stdin.read())
-results.append(path, entry)
+records.append_records(path, entry)
 size = len(open(path, "rb").read())
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (size + int(sys.argv[2]),) * 2)
 try:
-    results.append(path, entry, entry)
+    records.append_records(path, entry, entry)
 except InputError as error:
     print(error)
 """

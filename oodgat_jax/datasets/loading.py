@@ -11,7 +11,7 @@ from oodgat_jax.datasets import download
 from oodgat_jax.datasets.catalog import DATASETS
 from oodgat_jax.datasets.readers.digits import NEIGHBORS, neighbor_graph
 from oodgat_jax.datasets.source import DATA_DIR_VARIABLE, RawGraph, Source
-from oodgat_jax.types import Dataset, InputError
+from oodgat_jax.types import Dataset, Features, InputError
 
 DIGITS = DATASETS["digits"]
 
@@ -124,9 +124,7 @@ def tidy_edges(
     return (keys % num_nodes).astype(np.int32), (keys // num_nodes).astype(np.int32)
 
 
-def divide_by_row_sums(
-    features: np.ndarray | scipy.sparse.csr_array,
-) -> np.ndarray | scipy.sparse.csr_array:
+def divide_by_row_sums(features: Features) -> Features:
     """Scales rows to sum to one; a row that sums to zero stays as it is."""
     sums = np.asarray(features.sum(axis=1), dtype=np.float64).reshape(-1)
     scale = (1.0 / np.where(sums == 0, 1.0, sums)).astype(np.float32)
