@@ -28,11 +28,11 @@ def test_fifty_steps_on_any_mesh(request):
     run_case(request, 8, "fifty_steps")
 
 
-def test_losses_gradients_and_validation_of_every_method(request):
+def test_losses_gradients_and_validation(request):
     run_case(request, 4, "gradients")
 
 
-def test_every_detector(request):
+def test_detectors(request):
     run_case(request, 4, "detectors")
 
 

@@ -94,24 +94,27 @@ def native_cases():
         return []
     few = with_sparse_features(DATASET)
     return [
-        (DATASET, "native", ["oodgat", "gat", "gatv2", "gcn"]),
-        (few, "native", ["oodgat", "gat", "mlp"]),
+        (DATASET, "native", ["oodgat"]),
+        (few, "native", ["gat"]),
     ]
 
 
 def gradients():
-    """Loss, gradient and validation of every method, with all kernels."""
+    """Loss, gradient and validation of layers of every kind, with all kernels.
+
+    `oodgat_jax.testing` checks every backbone and detector on shards, on one device.
+    """
     mesh = meshes.build(meshes.parse(f"graph:{len(jax.devices())}"))
     cases = [
-        (DATASET, "segment", list(methods.METHODS)),
-        (DATASET, "sparse", ["oodgat", "gat", "gatv2", "gcn"]),
+        (DATASET, "segment", ["oodgat", "gatv2", "sage"]),
+        (DATASET, "sparse", ["oodgat", "gatv2", "gcn"]),
         (with_sparse_features(DATASET), "sparse", ["oodgat"]),
         *native_cases(),
     ]
     for dataset, kernel, names in cases:
         whole = graphs.build(dataset, kernel)
         placed = shards.shard_dataset(dataset, mesh, kernel)
-        for name in set(names) - {"gkde"}:
+        for name in names:
             same_gradients(name, whole, placed)
 
 
@@ -148,7 +151,7 @@ def same_gradients(name, whole, placed):
 
 
 def detectors():
-    """Every detector's scores, and their metrics."""
+    """Scores of detectors that need other nodes in every way, and their metrics."""
     DETECTORS["CaGCN"] = FACTORIES["CaGCN"](max_steps=5)
     DETECTORS["kNN"] = FACTORIES["kNN"](k=3)
     task = build("oodgat")
@@ -156,14 +159,14 @@ def detectors():
     whole = graphs.build(DATASET)
     states = train_on("one", task, runs, schedule)
     trained = evaluation.trained(states)
-    names = list(DETECTORS)
+    names = ["ATT", "ODIN", "Mahalanobis", "CaGCN", "kNN", "GRASP", "GNNSafe"]
     logits, scores = evaluation.score_all(task, trained, whole, runs.split, names)
     mesh = meshes.build(meshes.parse(f"runs:2,graph:{len(jax.devices()) // 2}"))
     placed = shards.shard_dataset(DATASET, mesh)
     split = placed.layout.split_to_shards(runs.split)
     found = evaluation.score_sharded(task, trained, placed, split, names)
     np.testing.assert_array_equal(found.predictions, logits.argmax(-1))
-    for name in DETECTORS:
+    for name in names:
         np.testing.assert_allclose(
             found.scores[name], scores[name], rtol=1e-3, atol=1e-5, err_msg=name
         )
