@@ -1,4 +1,4 @@
-"""Your own graph: fit, predict, decide, with scikit-learn's habits."""
+"""Your own graph: fit, predict, decide, with a scikit-learn style interface."""
 
 from oodgat_jax.estimator.classifier import OODGATClassifier
 

@@ -1,64 +1,35 @@
 """OODGATClassifier: a graph with some labels in, classes and unknown nodes out."""
 
-import hashlib
 import pathlib
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import jax
 import jraph
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from oodgat_jax import evaluation, experiment, graphs, methods, splits, training
 from oodgat_jax.datasets import arrays
-from oodgat_jax.detectors import DETECTORS, NEEDS
-from oodgat_jax.estimator import inputs, persistence
+from oodgat_jax.estimator import (
+    answers,
+    arguments,
+    feature_names,
+    forks,
+    holding_out,
+    inputs,
+    known_nodes,
+    persistence,
+    scaling,
+)
+from oodgat_jax.estimator.answers import Answer, Labeled, Report
 from oodgat_jax.estimator.inputs import UNKNOWN
-from oodgat_jax.estimator.thresholds import THRESHOLDS, least_unknown
-from oodgat_jax.graphs.sparse import SparseFeatures
+from oodgat_jax.estimator.thresholds import THRESHOLDS
 from oodgat_jax.methods import METHODS, Method, recipes
-from oodgat_jax.registry import check_name
-from oodgat_jax.types import InputError, Split
-
-
-class Labeled(NamedTuple):
-    """The nodes that the members learned from, for detectors that compare with them."""
-
-    nodes: np.ndarray  # [L] rows of the fitted graph
-    codes: np.ndarray  # [L] class numbers
-    digest: str  # of these nodes' features, to recognize them in another graph
-
-
-class Answer(NamedTuple):
-    """What the members say of every node."""
-
-    probabilities: np.ndarray  # [N, C] of the known classes, mean of the members
-    member_scores: np.ndarray  # [M, N], higher = more likely unknown
-
-    @property
-    def score(self) -> np.ndarray:
-        """Mean of the members: [N]."""
-        return self.member_scores.mean(0)
-
-    @property
-    def spread(self) -> np.ndarray:
-        """Standard deviation of the score between the members: [N]."""
-        return self.member_scores.std(0)
-
-
-class Report(NamedTuple):
-    """What the fit says of itself; shares are of nodes, without any OOD label."""
-
-    held_out: int  # known nodes kept from training
-    accuracy: float  # of the class, among them
-    kept: float  # share of them at or below the threshold
-    unlabelled: int
-    called_unknown: float  # share of them above the threshold
-    least_unknown: float  # share of them that is unknown at the least
-    failed_members: int  # whose loss stopped being finite; left out
+from oodgat_jax.training import capacity
+from oodgat_jax.types import InputError
 
 
 class OODGATClassifier(BaseEstimator):
@@ -68,7 +39,10 @@ class OODGATClassifier(BaseEstimator):
     with the best accuracy on them plus the AUROC of their scores against those of the
     unlabelled nodes. The latter is u A + (1 - u) / 2, where A is the AUROC against the
     unknown nodes alone, which nobody has labelled, and u their share: both are largest
-    at the same step.
+    at the same step. Of enough held-out nodes, half only calibrate: they choose the
+    threshold and bound what it does, see `estimator.bounds`.
+
+    A process that was forked from one that has used a model cannot use one; spawn it.
 
     Args:
       method: a key of `methods.METHODS`: oodgat, gat, gcn, ...
@@ -76,11 +50,14 @@ class OODGATClassifier(BaseEstimator):
         that the method is validated by.
       members: networks trained at once from different seeds, and averaged.
       settings: hyper-parameters by name, over those of `recipes.recipe(None, method)`.
-      threshold: a key of `thresholds.THRESHOLDS`, or a number.
+      threshold: a key of `thresholds.THRESHOLDS`, or a finite number.
       keep: share of known nodes that the threshold 'quantile' keeps.
       held_out: share of every class's labelled nodes to hold out.
       directed: whether an edge carries information in its direction alone.
-      random_state: seed of what is held out and of the members.
+      random_state: seed of what is held out and of the members; None for a new one at
+        every fit.
+      scale: "standard" to center dense features and divide them by their deviation,
+        "none" to take them as they are; sparse ones always are.
     """
 
     def __init__(
@@ -93,7 +70,8 @@ class OODGATClassifier(BaseEstimator):
         keep: float = 0.95,
         held_out: float = 1 / 3,
         directed: bool = False,
-        random_state: int = 0,
+        random_state: int | None = 0,
+        scale: str = "standard",
     ):
         self.method = method
         self.detector = detector
@@ -104,6 +82,7 @@ class OODGATClassifier(BaseEstimator):
         self.held_out = held_out
         self.directed = directed
         self.random_state = random_state
+        self.scale = scale
 
     def fit(
         self,
@@ -112,50 +91,49 @@ class OODGATClassifier(BaseEstimator):
         labels: Any,
         *,
         validation: Any = None,
+        names: Sequence[str] | None = None,
         progress: Callable[[training.Progress], None] | None = None,
     ) -> "OODGATClassifier":
         """Trains the members and chooses the threshold.
 
         Args:
-          features: [N, F], dense or scipy sparse.
+          features: [N, F], dense or scipy sparse, or a table with named columns.
           edges: pairs [E, 2], a scipy sparse matrix [N, N] or a networkx graph.
           labels: one per node, of any kind; -1 where there is none.
           validation: [N] bool, labelled nodes to hold out; drawn by default.
+          names: of the features; by default the columns of a table like pandas'.
           progress: see `training.train`.
         """
-        recipe = self._checked()
-        graph = self._graph(features, edges)
-        num_nodes = graphs.num_nodes(graph)
-        classes, codes = inputs.labels(labels, num_nodes)
-        held_out = self._held_out(codes, validation)
-        split = _split(codes, held_out, len(classes))
-        states = self._train(graph, split, recipe, len(classes), progress)
-        whole = np.flatnonzero(states.failed_at < 0)
-        if not whole.size:
-            raise InputError(
-                f"The loss of every member stopped being finite by step "
-                f"{int(states.failed_at.max())}: choose a smaller lr in settings."
-            )
-        self.classes_ = np.array(classes)
-        self.n_features_in_ = graph.nodes.shape[1]
-        self.recipe_ = recipe
-        self.parameters_, self.aux_ = jax.tree.map(
-            lambda leaf: leaf[whole], evaluation.trained(states)
-        )
-        learned = np.flatnonzero(split.train)
-        digest = _digest(graph, learned)
-        self.labeled_ = Labeled(learned, codes[learned], digest)
-        self._fitted = self._answer(graph)
-        self.threshold_ = self._threshold(held_out, codes < 0)
-        self.report_ = self._report(codes, held_out, len(states.step) - len(whole))
+        recipe = arguments.check(self.get_params(deep=False))
+        forks.check()
+        seed = arguments.seed(self.random_state)
+        names = feature_names.of(features, names)
+        matrix = arrays.as_features(features)
+        scaled = scaling.fit(matrix, self.scale)
+        graph = self._graph(matrix, edges, scaled)
+        classes, codes = inputs.labels(labels, graphs.num_nodes(graph))
+        held_out = self._held_out(codes, validation, seed)
+        hidden = np.where(held_out.calibration, UNKNOWN, codes)
+        split = holding_out.as_split(hidden, held_out.choosing, len(classes))
+        states = self._train(graph, split, recipe, len(classes), seed, progress)
+        self._keep(states, graph, split, recipe, classes)
+        self.feature_names_in_, self.scaling_ = names, scaled
+        self._decide(codes, held_out, int((states.failed_at >= 0).sum()))
         return self
 
-    def answer(self, features: Any = None, edges: Any = None) -> Answer:
+    def answer(
+        self,
+        features: Any = None,
+        edges: Any = None,
+        *,
+        names: Sequence[str] | None = None,
+    ) -> Answer:
         """Returns everything about the fitted graph, or about another one.
 
-        The other graph may be the same one grown, or any with the same features. A
-        detector that compares with labeled nodes (kNN, Mahalanobis, GRASP) needs
-        the nodes of the fit to come first in it.
+        The other graph may be the same one grown, or any with the same features. If
+        both have names for them, they are matched by name; columns that the fit did not
+        have are left out with a warning. A detector that compares with labeled nodes
+        (kNN, Mahalanobis, GRASP) needs the nodes of the fit to come first.
         """
         self._check_fitted()
         if features is None and edges is None:
@@ -169,40 +147,64 @@ class OODGATClassifier(BaseEstimator):
             raise InputError(
                 "Features and edges belong together: give both, edges=[] for none."
             )
-        graph = self._graph(features, edges)
-        width = graph.nodes.shape[1]
+        matrix = self._matched(features, names)
+        width = matrix.shape[1]
         if width != self.n_features_in_:
             raise InputError(
                 f"The model was fitted to {self.n_features_in_} features, but these "
                 f"have {width}: give the same columns in the same order."
             )
-        return self._answer(graph)
+        return self._answer(self._graph(matrix, edges, self.scaling_))
 
     def predict(self, features: Any = None, edges: Any = None) -> np.ndarray:
-        """The class of every node, or -1 for unknown: [N]."""
+        """Returns the class of every node, or -1 for unknown: [N]."""
         return self.decide(self.answer(features, edges))
 
     def predict_proba(self, features: Any = None, edges: Any = None) -> np.ndarray:
-        """Probabilities of `classes_`, if the node is of one of them: [N, C]."""
+        """Returns probabilities of `classes_`, given that it is one of them: [N, C]."""
         return self.answer(features, edges).probabilities
 
     def ood_score(self, features: Any = None, edges: Any = None) -> np.ndarray:
-        """Higher = more likely of no known class: [N]."""
+        """Returns scores, higher = more likely of no known class: [N]."""
         return self.answer(features, edges).score
 
     def ood_spread(self, features: Any = None, edges: Any = None) -> np.ndarray:
-        """How much the members differ in the score: [N]."""
+        """Returns how much the members differ in the score: [N]."""
         return self.answer(features, edges).spread
 
-    def decide(self, answer: Answer) -> np.ndarray:
-        """Classes, or -1 for unknown, from an answer: [N]."""
+    def decide(self, answer: Answer, threshold: float | None = None) -> np.ndarray:
+        """Returns classes, or -1 for unknown, from an answer: [N].
+
+        Args:
+          answer: from `answer`.
+          threshold: if not the model's own; see `threshold_for`.
+        """
         known = self.classes_[answer.probabilities.argmax(1)]
         if not np.issubdtype(known.dtype, np.number):
             known = known.astype(object)
         elif np.issubdtype(known.dtype, np.unsignedinteger):
             known = known.astype(np.int64)
-        known[answer.score > self.threshold_] = UNKNOWN
+        above = self.threshold_ if threshold is None else threshold
+        known[answer.score > above] = UNKNOWN
         return known
+
+    def threshold_for(
+        self, answer: Answer, threshold: str | float, keep: float | None = None
+    ) -> float:
+        """Returns another threshold than the one that was fitted.
+
+        Args:
+          answer: what "mixture" is fitted to.
+          threshold: a key of `thresholds.THRESHOLDS`, or a number.
+          keep: share of known nodes that "quantile" keeps; the model's by default.
+        """
+        self._check_fitted()
+        arguments.check_threshold(threshold)
+        keep = self.keep if keep is None else keep
+        arguments.check_share("keep", keep)
+        if not isinstance(threshold, str):
+            return float(threshold)
+        return THRESHOLDS[threshold](self.calibration_scores_, answer.score, keep)
 
     def save(self, folder: str | pathlib.Path) -> None:
         """Writes the model to a folder, whole or not at all."""
@@ -210,7 +212,7 @@ class OODGATClassifier(BaseEstimator):
         model = persistence.Model(
             parameters=self.parameters_,
             aux=self.aux_,
-            arguments=self.get_params(),
+            arguments=arguments.plain(self.get_params()),
             recipe=self.recipe_,
             classes=self.classes_.tolist(),
             num_features=int(self.n_features_in_),
@@ -221,12 +223,19 @@ class OODGATClassifier(BaseEstimator):
                 "codes": self.labeled_.codes.tolist(),
                 "digest": self.labeled_.digest,
             },
+            feature_names=self.feature_names_in_,
+            scaling=self.scaling_
+            and {
+                name: column.tolist()
+                for name, column in self.scaling_._asdict().items()
+            },
+            calibration_scores=self.calibration_scores_.tolist(),
         )
         persistence.save(pathlib.Path(folder), model)
 
     @classmethod
     def load(cls, folder: str | pathlib.Path) -> "OODGATClassifier":
-        """The model that `save` wrote, checked; it predicts for given graphs."""
+        """Reads the model that `save` wrote; it predicts for graphs that are given."""
         model = persistence.load(pathlib.Path(folder))
         loaded = cls(**model.arguments)
         loaded.classes_ = np.array(model.classes)
@@ -240,6 +249,11 @@ class OODGATClassifier(BaseEstimator):
         )
         loaded.threshold_ = model.threshold
         loaded.report_ = Report(**model.report)
+        loaded.feature_names_in_ = model.feature_names
+        loaded.scaling_ = model.scaling and scaling.Scaling(
+            **{name: np.array(column) for name, column in model.scaling.items()}
+        )
+        loaded.calibration_scores_ = np.array(model.calibration_scores)
         loaded._fitted = None
         return loaded
 
@@ -250,43 +264,84 @@ class OODGATClassifier(BaseEstimator):
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("Call fit first, or load a saved model.")
 
-    def _checked(self) -> recipes.Recipe:
-        """The recipe, after a look at every argument."""
-        if not isinstance(self.members, int) or self.members < 1:
-            raise InputError(f"members must be at least 1, not {self.members}.")
-        for name in ("keep", "held_out"):
-            value = getattr(self, name)
-            if not 0.0 < value < 1.0:
-                raise InputError(f"{name} must be between 0 and 1, not {value}.")
-        named = isinstance(self.threshold, str)
-        if named and self.threshold not in THRESHOLDS:
-            raise InputError(
-                f"There is no threshold '{self.threshold}': choose from "
-                f"{', '.join(THRESHOLDS)}, or give a number."
-            )
-        if self.detector is not None:
-            check_name("detector", self.detector, DETECTORS)
-        settings = experiment.as_settings(self.settings or {})
-        return recipes.override(recipes.recipe(None, self.method), settings)
-
-    def _graph(self, features: Any, edges: Any) -> jraph.GraphsTuple:
+    def _matched(self, features: Any, names: Sequence[str] | None) -> Any:
+        """Returns the features [N, F] with the fit's columns in the fit's order."""
+        given = feature_names.of(features, names)
         matrix = arrays.as_features(features)
+        if given is None or self.feature_names_in_ is None:
+            return matrix
+        found = feature_names.match(self.feature_names_in_, given)
+        if found.extra:
+            warnings.warn(
+                f"The features {feature_names.shown(found.extra)} are left out: the "
+                "model was fitted without them.",
+                stacklevel=3,
+            )
+        return matrix[:, found.columns]
+
+    def _graph(
+        self, matrix: Any, edges: Any, scaled: scaling.Scaling | None
+    ) -> jraph.GraphsTuple:
+        capacity.check_features(matrix.shape, is_dense=scaled is not None)
         pairs = inputs.edges(edges, matrix.shape[0], self.directed)
-        return graphs.from_edges(matrix, *pairs)
+        return graphs.from_edges(scaling.apply(matrix, scaled), *pairs)
 
-    def _held_out(self, codes: np.ndarray, validation: Any) -> np.ndarray:
-        """[N] bool."""
-        if validation is not None:
-            return _checked_validation(np.asarray(validation), codes)
-        rng = np.random.default_rng(self.random_state)
-        held_out = np.zeros(len(codes), bool)
-        for code in range(codes.max() + 1):
-            nodes = rng.permutation(np.flatnonzero(codes == code))
-            count = np.clip(round(self.held_out * len(nodes)), 1, len(nodes) - 1)
-            held_out[nodes[:count]] = True
-        return held_out
+    def _held_out(
+        self, codes: np.ndarray, validation: Any, seed: int
+    ) -> holding_out.HeldOut:
+        if validation is None:
+            nodes = holding_out.draw(codes, self.held_out, seed)
+        else:
+            nodes = holding_out.checked(validation, codes)
+        return holding_out.divide(nodes, codes, seed)
 
-    def _train(self, graph, split, recipe, num_classes, progress) -> training.State:
+    def _keep(self, states, graph, split, recipe, classes) -> None:
+        """Keeps what the members that did not fail have learned."""
+        whole = np.flatnonzero(states.failed_at < 0)
+        if not whole.size:
+            raise InputError(
+                f"The loss of every member stopped being finite by step "
+                f"{int(states.failed_at.max())}: choose a smaller lr in settings."
+            )
+        self.classes_ = np.array(classes)
+        self.n_features_in_ = graph.nodes.shape[1]
+        self.recipe_ = recipe
+        self.parameters_, self.aux_ = jax.tree.map(
+            lambda leaf: leaf[whole], evaluation.trained(states)
+        )
+        learned = np.flatnonzero(split.train)
+        digest = known_nodes.digest(graph, learned)
+        self.labeled_ = Labeled(learned, split.labels[learned], digest)
+        self._fitted = self._answer(graph)
+
+    def _decide(
+        self, codes: np.ndarray, held_out: holding_out.HeldOut, failed: int
+    ) -> None:
+        """Chooses the threshold, and reports what it does."""
+        score, calibration = self._fitted.score, held_out.calibration
+        # Few nodes serve better together; of them, nothing is then said.
+        judged = calibration if calibration.any() else held_out.choosing
+        self.calibration_scores_ = np.sort(score[judged]).astype(np.float64)
+        if isinstance(self.threshold, str):
+            # Calibration nodes count as unlabeled here, as in training.
+            others = score[(codes < 0) | calibration]
+            choose = THRESHOLDS[self.threshold]
+            self.threshold_ = choose(score[judged], others, self.keep)
+        else:
+            self.threshold_ = float(self.threshold)
+        self.report_ = answers.report(
+            self._fitted,
+            codes,
+            held_out.all,
+            calibration,
+            self.threshold_,
+            self.keep if self.threshold == "quantile" else None,
+            failed,
+        )
+
+    def _train(
+        self, graph, split, recipe, num_classes, seed, progress
+    ) -> training.State:
         method = self._method()
         module = recipes.module(method, recipe, num_classes)
         methods.check_needs(method, module, graph.nodes.shape[1])
@@ -294,7 +349,7 @@ class OODGATClassifier(BaseEstimator):
             method,
             [recipe] * self.members,
             [split] * self.members,
-            jax.random.split(jax.random.key(self.random_state), self.members),
+            jax.random.split(jax.random.key(seed), self.members),
         )
         runs = methods.prepare(method, module, graph, runs)
         task = methods.assemble(method, module)
@@ -308,11 +363,13 @@ class OODGATClassifier(BaseEstimator):
         return method._replace(validated_by=name, detectors=(name,))
 
     def _answer(self, graph: jraph.GraphsTuple) -> Answer:
+        forks.check()
         method = self._method()
         module = recipes.module(method, self.recipe_, len(self.classes_))
         task = methods.assemble(method, module)
         members = len(jax.tree.leaves(self.parameters_)[0])
-        known = self._known_nodes(graph, method.validated_by)
+        detector, count = method.validated_by, len(self.classes_)
+        known = known_nodes.as_split(graph, detector, self.labeled_, count)
         logits, scores = evaluation.score_all(
             task,
             (self.parameters_, self.aux_),
@@ -330,82 +387,3 @@ class OODGATClassifier(BaseEstimator):
             probabilities=np.asarray(jax.nn.softmax(logits, -1).mean(0)),
             member_scores=found,
         )
-
-    def _known_nodes(self, graph: jraph.GraphsTuple, detector: str) -> Split:
-        """Returns a split with the fit's train nodes, if the detector needs them."""
-        size = graphs.num_nodes(graph)
-        codes, nobody = np.full(size, UNKNOWN), np.zeros(size, bool)
-        if "validation" in NEEDS.get(detector, ()):
-            raise InputError(
-                f"Detector {detector} learns from validation nodes with OOD labels, "
-                "which a graph of your own does not have: choose another detector."
-            )
-        if "labels" in NEEDS.get(detector, ()):
-            nodes = self.labeled_.nodes
-            same = size > nodes.max() and _digest(graph, nodes) == self.labeled_.digest
-            if not same:
-                raise InputError(
-                    f"Detector {detector} compares with the labeled nodes of the fit, "
-                    "which this graph does not begin with: give the fitted graph with "
-                    "further nodes behind it, or choose another detector."
-                )
-            codes[nodes] = self.labeled_.codes
-        return _split(codes, nobody, len(self.classes_))
-
-    def _threshold(self, held_out: np.ndarray, unlabelled: np.ndarray) -> float:
-        if not isinstance(self.threshold, str):
-            return float(self.threshold)
-        score = self._fitted.score
-        choose = THRESHOLDS[self.threshold]
-        return choose(score[held_out], score[unlabelled], self.keep)
-
-    def _report(self, codes: np.ndarray, held_out: np.ndarray, failed: int) -> Report:
-        best = self._fitted.probabilities.argmax(1)
-        above = self._fitted.score > self.threshold_
-        lost, called = above[held_out].mean(), above[codes < 0].mean()
-        return Report(
-            held_out=int(held_out.sum()),
-            accuracy=float((best == codes)[held_out].mean()),
-            kept=float(1.0 - lost),
-            unlabelled=int((codes < 0).sum()),
-            called_unknown=float(called),
-            least_unknown=least_unknown(float(called), float(lost)),
-            failed_members=failed,
-        )
-
-
-def _split(codes: np.ndarray, held_out: np.ndarray, num_classes: int) -> Split:
-    """Unlabelled nodes stand for the unknown ones, in validation alone."""
-    unlabelled = codes < 0
-    return Split(
-        labels=np.where(unlabelled, num_classes, codes).astype(np.int32),
-        is_ood=unlabelled,
-        train=~unlabelled & ~held_out,
-        val=unlabelled | held_out,
-        test=np.zeros(len(codes), bool),
-    )
-
-
-def _checked_validation(mask: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    if mask.shape != codes.shape or mask.dtype != bool:
-        raise InputError(
-            f"validation must be {len(codes)} booleans, one per node, not "
-            f"{mask.dtype} of shape {mask.shape}."
-        )
-    if (mask & (codes < 0)).any() or not mask.any():
-        raise InputError("validation must name labelled nodes, at least one.")
-    if len(np.unique(codes[~mask & (codes >= 0)])) < codes.max() + 1:
-        raise InputError("validation must leave a labelled node of every class.")
-    return mask
-
-
-def _digest(graph: jraph.GraphsTuple, nodes: np.ndarray) -> str:
-    """Returns the SHA-256 of some nodes' features."""
-    features = graph.nodes
-    if isinstance(features, SparseFeatures):
-        values, pattern = np.asarray(features.values), features.pattern
-        parts = (values, np.asarray(pattern.columns), np.asarray(pattern.row_ptr))
-        features = scipy.sparse.csr_array(parts, shape=features.shape)[nodes].toarray()
-    else:
-        features = np.asarray(features)[nodes]
-    return hashlib.sha256(np.ascontiguousarray(features).tobytes()).hexdigest()

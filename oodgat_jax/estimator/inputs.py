@@ -1,6 +1,6 @@
 """What people have as edges and labels -> checked arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,8 @@ from oodgat_jax.datasets import arrays
 from oodgat_jax.types import InputError
 
 UNKNOWN = -1  # an unlabelled node, and a node of no known class
+# What other programs write for a missing value; nobody means a class by it.
+NO_NAMES = ("nan", "none", "null", "n/a", "<na>")
 
 
 def edges(
@@ -28,9 +30,13 @@ def edges(
 
 
 def labels(given: Any, num_nodes: int) -> tuple[list, np.ndarray]:
-    """The classes, sorted, and the class number of every node, -1 where it has none.
+    """Returns the classes, sorted, and every node's class number, -1 for none: [N].
 
     A node without a label has -1, "-1", "", None or NaN.
+
+    Raises:
+      InputError: a label is another negative number, or text that stands for a missing
+        value elsewhere, as "nan" or "None".
     """
     values = _as_list(given)
     if len(values) != num_nodes:
@@ -38,7 +44,7 @@ def labels(given: Any, num_nodes: int) -> tuple[list, np.ndarray]:
             f"There are {len(values)} labels for {num_nodes} rows of features: give "
             "one per node, -1 where there is none."
         )
-    has = np.array([not _is_missing(value) for value in values], bool)
+    has = np.array([not is_missing(value) for value in values], bool)
     found = {value for value, labelled in zip(values, has, strict=True) if labelled}
     try:
         classes = sorted(found)
@@ -46,6 +52,7 @@ def labels(given: Any, num_nodes: int) -> tuple[list, np.ndarray]:
         raise InputError(
             "Labels must be all of one kind, numbers or strings, not a mixture."
         ) from error
+    _check_names(classes)
     number = {value: index for index, value in enumerate(classes)}
     codes = np.full(num_nodes, UNKNOWN, np.int32)
     codes[has] = [number[values[node]] for node in np.flatnonzero(has)]
@@ -75,15 +82,54 @@ def _check_classes(classes: Sequence, codes: np.ndarray) -> None:
 
 
 def _as_list(given: Any) -> list:
-    array = given if isinstance(given, np.ndarray) else np.array(list(given), object)
-    if array.ndim != 1:
-        raise InputError(f"Labels must be one per node, not of shape {array.shape}.")
-    return array.tolist()
+    if hasattr(given, "__array__") or hasattr(given, "detach"):
+        array = arrays.as_array(given)  # of numpy, pandas, JAX or PyTorch
+        if array.ndim != 1:
+            raise InputError(
+                f"Labels must be one per node, not of shape {array.shape}."
+            )
+        return array.tolist()
+    try:
+        return [_as_python(value) for value in given]
+    except TypeError as error:
+        raise InputError(
+            f"Labels must be one per node, not a single {type(given).__name__}."
+        ) from error
 
 
-def _is_missing(value: Any) -> bool:
+def _as_python(value: Any) -> Any:
+    if hasattr(value, "item"):
+        value = value.item()  # a number of numpy, JAX or PyTorch
+    if isinstance(value, Hashable):
+        return value
+    raise InputError(f"Labels must be numbers or strings, not {value!r:.50}.")
+
+
+def is_missing(value: Any) -> bool:
+    """Returns whether a value stands for no label."""
     if value is None or (isinstance(value, str) and value in ("", "-1")):
         return True
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         return False
-    return value == UNKNOWN or value != value  # NaN differs from itself
+    return bool(value == UNKNOWN or value != value)  # NaN differs from itself
+
+
+def _check_names(classes: Sequence) -> None:
+    for name in classes:
+        if isinstance(name, str) and name.strip().lower() in NO_NAMES:
+            raise InputError(
+                f"A label is '{name}', which stands for a missing value elsewhere: "
+                "leave it empty, or give -1, where there is no label."
+            )
+        if _is_negative(name):
+            raise InputError(
+                f"A label is {name}, but negative labels mean that there is none, and "
+                "only -1 is read so: give -1, or another name for the class."
+            )
+
+
+def _is_negative(name: Any) -> bool:
+    try:
+        return not isinstance(name, bool) and float(name) < 0
+    except (TypeError, ValueError, OverflowError):
+        return False

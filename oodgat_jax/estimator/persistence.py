@@ -11,6 +11,7 @@ crash. Other files in the folder are never touched. Nothing in it is run when re
 import contextlib
 import fcntl
 import hashlib
+import inspect
 import json
 import os
 import pathlib
@@ -25,16 +26,17 @@ import jax
 import numpy as np
 
 from oodgat_jax import graphs, methods, training
+from oodgat_jax.estimator import model_facts
+from oodgat_jax.estimator.model_facts import PLAIN
 from oodgat_jax.methods import METHODS, recipes
 from oodgat_jax.types import InputError, Split
 
-FORMAT, VERSION = "oodgat-jax model", 2
+FORMAT, VERSION = "oodgat-jax model", 3
 FACTS = "model.json"
 # Names that `save` gives: nothing else in a folder is ever removed.
 PARAMETERS = re.compile(r"parameters-[0-9a-f]{16}\.msgpack")
 DRAFT = ".oodgat-draft-"
 TRIES = 100  # a reader's, while others replace the model
-PLAIN = (str, int, float, bool)
 
 
 class Model(NamedTuple):
@@ -49,6 +51,9 @@ class Model(NamedTuple):
     threshold: float
     report: dict[str, Any]
     labeled: dict[str, Any]  # nodes, codes and digest of what the members learned from
+    feature_names: list[str] | None
+    scaling: dict[str, list[float]] | None  # see `estimator.scaling`
+    calibration_scores: list[float]  # sorted, of the nodes that the threshold is from
 
 
 class _Numbers(NamedTuple):
@@ -105,6 +110,19 @@ def check_folder(folder: pathlib.Path) -> None:
         )
 
 
+def check_can_save(folder: pathlib.Path) -> None:
+    """Raises InputError unless a model could be saved there, before it is trained."""
+    check_folder(folder)
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        raise _cannot_write(folder, error) from error
+
+
 def load(folder: pathlib.Path) -> Model:
     """Reads a saved model and checks that its parts fit together."""
     for _ in range(TRIES):
@@ -132,17 +150,24 @@ def _assembled(
     if hashlib.sha256(numbers).hexdigest() != facts["parameters"].get("sha256"):
         raise InputError(f"{path} is damaged: its digest is not the one in {FACTS}.")
     try:
-        model = Model(None, None, *(facts[name] for name in Model._fields[2:]))
-    except KeyError as error:
-        raise InputError(f"{folder / FACTS} has no entry {error}.") from error
-    try:
+        entries = model_facts.check(facts, _defaults())
+        model = Model(None, None, *(entries[name] for name in Model._fields[2:]))
         wanted = _shapes(model)
-    except (KeyError, TypeError, ValueError) as error:
+    except InputError as error:
         raise InputError(
-            f"{folder / FACTS} refers to an unknown method or recipe: {error}."
+            f"{folder / FACTS} is damaged ({str(error).rstrip('.')}): save the model "
+            "again."
         ) from error
     found = _restore(path, numbers, wanted)
     return model._replace(parameters=found.parameters, aux=found.aux)
+
+
+def _defaults() -> dict[str, Any]:
+    """Returns the arguments of a classifier with their defaults."""
+    from oodgat_jax.estimator import OODGATClassifier  # which imports this module
+
+    signature = inspect.signature(OODGATClassifier)
+    return {name: entry.default for name, entry in signature.parameters.items()}
 
 
 def _parameters_name(folder: pathlib.Path, facts: dict[str, Any]) -> str:
@@ -157,16 +182,16 @@ def _parameters_name(folder: pathlib.Path, facts: dict[str, Any]) -> str:
 def _facts(folder: pathlib.Path) -> dict[str, Any]:
     path = folder / FACTS
     try:
-        facts = json.loads(path.read_text())
+        facts = model_facts.parse(path.read_text())
     except OSError as error:
         raise InputError(
-            f"{folder} is no saved model: {FACTS} cannot be read ({error.strerror})."
+            f"{folder} is not a saved model: {FACTS} cannot be read ({error.strerror})."
         ) from error
     except ValueError as error:
         raise InputError(f"{path} is damaged: {error}.") from error
     if not isinstance(facts, dict) or not _is_model(facts):
         raise InputError(f"{path} was not written by this program.")
-    if facts.get("version") != VERSION:
+    if facts.get("version") != VERSION or isinstance(facts["version"], bool):
         raise InputError(
             f"{path} is of version {facts.get('version', 1)}, but this program reads "
             f"version {VERSION}: fit and save the model again."
@@ -177,10 +202,13 @@ def _facts(folder: pathlib.Path) -> dict[str, Any]:
 def _restore(path: pathlib.Path, numbers: bytes, wanted: "_Numbers") -> "_Numbers":
     try:
         found = flax.serialization.msgpack_restore(numbers)
+        fits = _fits(found, wanted)
     except Exception as error:  # msgpack has a dozen kinds for damaged bytes
         raise InputError(f"{path} is damaged: {error}.") from error
-    if not _fits(found, wanted):
+    if not fits:
         raise InputError(f"{path} does not fit its {FACTS}: save the model again.")
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(found)):
+        raise InputError(f"{path} holds numbers that are not finite: fit again.")
     return _Numbers(**flax.serialization.from_state_dict(wanted._asdict(), found))
 
 
@@ -200,16 +228,28 @@ def _shapes(model: Model) -> "_Numbers":
         aux = methods.assemble(method, module).init_aux(params, run, graph)
         return _Numbers(params, aux)
 
-    return jax.eval_shape(start)
+    try:
+        return jax.eval_shape(start)
+    except Exception as error:  # whatever a network raises that cannot be built
+        raise InputError(f"its network cannot be built: {error}") from error
 
 
 def _fits(found: Any, wanted: "_Numbers") -> bool:
     """Returns whether all leaves are there, each with the same axis of members."""
     if jax.tree.structure(found) != jax.tree.structure(_plain(wanted._asdict())):
         return False
-    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True)
-    return len({np.shape(leaf)[:1] for leaf in jax.tree.leaves(found)}) == 1 and all(
-        np.shape(leaf)[1:] == like.shape for leaf, like in pairs
+    leaves = jax.tree.leaves(found)
+    if not all(isinstance(leaf, np.ndarray) and leaf.ndim for leaf in leaves):
+        return False
+    pairs = zip(leaves, jax.tree.leaves(wanted), strict=True)
+    members = {len(leaf) for leaf in leaves}
+    return (
+        len(members) == 1
+        and 0 not in members
+        and all(
+            leaf.shape[1:] == like.shape and leaf.dtype == like.dtype
+            for leaf, like in pairs
+        )
     )
 
 
@@ -221,14 +261,16 @@ def _is_model(facts: Any) -> bool:
     """Whether `save` wrote this, in this version or in the first."""
     if not isinstance(facts, dict):
         return False
-    first = facts.get("format") == 1 and "oodgat-jax" in facts.get("versions", ())
+    versions = facts.get("versions")
+    named = isinstance(versions, dict) and "oodgat-jax" in versions
+    first = facts.get("format") == 1 and named
     return facts.get("format") == FORMAT or first
 
 
 def _holds_model(folder: pathlib.Path) -> bool:
     try:
-        return _is_model(json.loads((folder / FACTS).read_text()))
-    except (OSError, ValueError, RecursionError):
+        return _is_model(model_facts.parse((folder / FACTS).read_text()))
+    except (OSError, ValueError):
         return False
 
 

@@ -11,7 +11,7 @@ from oodgat_jax.types import InputError
 
 
 def quantile(held_out: np.ndarray, unlabelled: np.ndarray, keep: float) -> float:
-    """The lowest score that at least `keep` of the held-out known nodes do not exceed.
+    """Returns the lowest score that `keep` of the held-out known nodes do not exceed.
 
     Of further known nodes about as many are kept; nothing is assumed of the others.
     """
@@ -20,7 +20,7 @@ def quantile(held_out: np.ndarray, unlabelled: np.ndarray, keep: float) -> float
 
 
 def mixture(held_out: np.ndarray, unlabelled: np.ndarray, keep: float) -> float:
-    """Where two normal distributions fitted to the unlabelled scores are even.
+    """Returns where two normal distributions fitted to unlabelled scores are even.
 
     For when the scores have two humps and known nodes may be lost to find unknown ones.
     """
@@ -48,12 +48,3 @@ THRESHOLDS: Mapping[str, Callable[[np.ndarray, np.ndarray, float], float]] = {
     "quantile": quantile,
     "mixture": mixture,
 }
-
-
-def least_unknown(called: float, lost: float) -> float:
-    """At least this share of the unlabelled nodes is of unknown classes.
-
-    Of the unlabelled nodes a share `called` is above the threshold, and of known nodes
-    a share `lost`: with a share u of unknown ones, called <= u + (1 - u) lost.
-    """
-    return max(0.0, (called - lost) / (1.0 - lost)) if lost < 1.0 else 0.0

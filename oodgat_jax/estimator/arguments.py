@@ -1,0 +1,91 @@
+"""Checks what a classifier is made with."""
+
+import math
+import numbers
+import os
+from typing import Any
+
+from oodgat_jax import experiment
+from oodgat_jax.detectors import DETECTORS
+from oodgat_jax.estimator import scaling
+from oodgat_jax.estimator.thresholds import THRESHOLDS
+from oodgat_jax.methods import recipes
+from oodgat_jax.registry import check_name
+from oodgat_jax.types import InputError
+
+MOST_MEMBERS = 10_000
+SEEDS = 2**32  # seeds are below this number
+
+
+def check(arguments: dict[str, Any]) -> recipes.Recipe:
+    """Raises InputError for a wrong argument by its name; returns the recipe."""
+    members = arguments["members"]
+    if not is_whole(members) or not 1 <= members <= MOST_MEMBERS:
+        raise InputError(
+            f"members must be a whole number from 1 to {MOST_MEMBERS}, not {members!r}."
+        )
+    for name in ("keep", "held_out"):
+        check_share(name, arguments[name])
+    check_threshold(arguments["threshold"])
+    scaling.check_scale(arguments["scale"])
+    if not isinstance(arguments["directed"], bool):
+        raise InputError(
+            f"directed must be True or False, not {arguments['directed']!r}."
+        )
+    if arguments["detector"] is not None:
+        check_name("detector", arguments["detector"], DETECTORS)
+    check_seed(arguments["random_state"])
+    settings = experiment.as_settings(arguments["settings"] or {})
+    return recipes.override(recipes.recipe(None, arguments["method"]), settings)
+
+
+def check_share(name: str, value: Any) -> None:
+    """Raises InputError unless it is a number between 0 and 1."""
+    if not _is_number(value) or not 0.0 < value < 1.0:
+        raise InputError(f"{name} must be a number between 0 and 1, not {value!r}.")
+
+
+def check_threshold(value: Any) -> None:
+    """Raises InputError unless it is a key of THRESHOLDS or a finite number."""
+    if isinstance(value, str) and value in THRESHOLDS:
+        return
+    if not _is_number(value) or not math.isfinite(value):
+        raise InputError(
+            f"There is no threshold {value!r}: choose from {', '.join(THRESHOLDS)}, or "
+            "give a finite number."
+        )
+
+
+def check_seed(value: Any) -> None:
+    """Raises InputError unless it is None or a whole number that can be a seed."""
+    if value is not None and (not is_whole(value) or not 0 <= value < SEEDS):
+        raise InputError(
+            f"random_state must be None or a whole number from 0 to {SEEDS - 1}, not "
+            f"{value!r}."
+        )
+
+
+def seed(value: int | None) -> int:
+    """Returns the seed; a new one every time for None."""
+    return int.from_bytes(os.urandom(4)) if value is None else int(value)
+
+
+def plain(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Returns arguments with numpy's numbers as Python's, for JSON."""
+    return {
+        name: plain(value) if isinstance(value, dict) else _as_python(value)
+        for name, value in arguments.items()
+    }
+
+
+def is_whole(value: Any) -> bool:
+    """Returns whether it is a whole number of any library, and not a truth value."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _as_python(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value

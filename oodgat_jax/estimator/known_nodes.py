@@ -1,0 +1,50 @@
+"""The nodes that the members learned from, for detectors that compare with them."""
+
+import hashlib
+
+import jraph
+import numpy as np
+import scipy.sparse
+
+from oodgat_jax import graphs
+from oodgat_jax.detectors import NEEDS
+from oodgat_jax.estimator import holding_out
+from oodgat_jax.estimator.answers import Labeled
+from oodgat_jax.estimator.inputs import UNKNOWN
+from oodgat_jax.graphs.sparse import SparseFeatures
+from oodgat_jax.types import InputError, Split
+
+
+def as_split(
+    graph: jraph.GraphsTuple, detector: str, labeled: Labeled, num_classes: int
+) -> Split:
+    """Returns a split with the fit's train nodes, if the detector needs them."""
+    size = graphs.num_nodes(graph)
+    codes, nobody = np.full(size, UNKNOWN), np.zeros(size, bool)
+    if "validation" in NEEDS.get(detector, ()):
+        raise InputError(
+            f"Detector {detector} learns from validation nodes with OOD labels, "
+            "which a graph of your own does not have: choose another detector."
+        )
+    if "labels" in NEEDS.get(detector, ()):
+        nodes = labeled.nodes
+        if size <= nodes.max() or digest(graph, nodes) != labeled.digest:
+            raise InputError(
+                f"Detector {detector} compares with the labeled nodes of the fit, "
+                "which this graph does not begin with: give the fitted graph with "
+                "further nodes behind it, or choose another detector."
+            )
+        codes[nodes] = labeled.codes
+    return holding_out.as_split(codes, nobody, num_classes)
+
+
+def digest(graph: jraph.GraphsTuple, nodes: np.ndarray) -> str:
+    """Returns the SHA-256 of some nodes' features."""
+    features = graph.nodes
+    if isinstance(features, SparseFeatures):
+        values, pattern = np.asarray(features.values), features.pattern
+        parts = (values, np.asarray(pattern.columns), np.asarray(pattern.row_ptr))
+        features = scipy.sparse.csr_array(parts, shape=features.shape)[nodes].toarray()
+    else:
+        features = np.asarray(features)[nodes]
+    return hashlib.sha256(np.ascontiguousarray(features).tobytes()).hexdigest()
