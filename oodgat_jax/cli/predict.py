@@ -6,35 +6,39 @@
 
 nodes.csv has a row per node: an id, a label (empty where there is none), and a number
 per feature. edges.csv has a row per edge: the ids of its two nodes. See
-`experiments/node_files.py` for both and for npz. No node needs to be labelled as
-unknown: labelled nodes are held out to choose the model and the threshold.
+`oodgat_jax/datasets/readers/tables.py` for both and for npz. No node needs to be
+labelled as unknown: labelled nodes are held out to choose the model and the threshold.
 
 Written are --out, with a row per node (id, prediction, score, spread, and a probability
 per class), a picture of the scores beside it, and with --save the model. `python -m
-experiments.own_graph` is the same command.
+oodgat_jax.cli.predict` is the same command.
 """
 
-import collections
 import pathlib
 import sys
+import warnings
 
 import numpy as np
 from absl import flags
-from matplotlib.figure import Figure
 
-from oodgat_jax import atomic_files
-from oodgat_jax.cli import app, progress
+from oodgat_jax.cli import app, predict_output, progress
+from oodgat_jax.datasets import limits
 from oodgat_jax.datasets.readers import tables
-from oodgat_jax.estimator import OODGATClassifier
-from oodgat_jax.estimator.classifier import Answer
-from oodgat_jax.estimator.inputs import UNKNOWN
+from oodgat_jax.estimator import OODGATClassifier, persistence
+from oodgat_jax.estimator.arguments import SEEDS
+from oodgat_jax.estimator.scaling import SCALES
 from oodgat_jax.estimator.thresholds import THRESHOLDS
+from oodgat_jax.methods import recipes
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
-COLOURS = ("#3b6ea8", "#d1793a")
-BINS = 50
-SHARED = ("method", "set")
+SHARED = ("method", "set", limits.FLAG)
+# Flags that a saved model has no use for, and flags of tables, which an npz is not.
+FITTING = ("method", "members", "set", "directed", "seed", "scale")
+OF_TABLES = (
+    *("edges", "id_column", "label_column", "source_column", "target_column"),
+    *("ignore", "encoding", "delimiter"),
+)
 OWN: app.Definitions = {
     "nodes": (flags.DEFINE_string, None, "Table of nodes, .csv, .tsv or .npz.", {}),
     "edges": (
@@ -66,7 +70,7 @@ OWN: app.Definitions = {
     "label_column": (flags.DEFINE_string, "label", "Column of the labels.", {}),
     "source_column": (flags.DEFINE_string, "source", "Column of an edge's start.", {}),
     "target_column": (flags.DEFINE_string, "target", "Column of an edge's end.", {}),
-    "ignore": (flags.DEFINE_list, [], "Columns that are no features.", {}),
+    "ignore": (flags.DEFINE_list, [], "Columns that are not features.", {}),
     "encoding": (flags.DEFINE_string, "utf-8", "Of the tables.", {}),
     "delimiter": (
         flags.DEFINE_string,
@@ -77,7 +81,7 @@ OWN: app.Definitions = {
     "directed": (
         flags.DEFINE_bool,
         False,
-        "An edge tells its target of its source, and not the reverse.",
+        "Directed edges: information flows from source to target only.",
         {},
     ),
     "members": (
@@ -95,40 +99,68 @@ OWN: app.Definitions = {
     "keep": (
         flags.DEFINE_float,
         0.95,
-        "Share of known nodes that the threshold quantile keeps.",
+        "Share of known nodes that --threshold=quantile keeps.",
         {"lower_bound": 0.0, "upper_bound": 1.0},
     ),
-    "seed": (flags.DEFINE_integer, 0, "Of what is held out, and of the members.", {}),
+    "seed": (
+        flags.DEFINE_integer,
+        0,
+        "Of what is held out, and of the members.",
+        {"lower_bound": 0, "upper_bound": SEEDS - 1},
+    ),
+    "scale": (
+        flags.DEFINE_enum,
+        "standard",
+        "standard centers dense features and divides them by their deviation.",
+        {"enum_values": tuple(SCALES)},
+    ),
+    "verdict": (
+        flags.DEFINE_string,
+        "unknown",
+        "Word for a node of no known class in a .csv.",
+        {},
+    ),
+    "escape": (
+        flags.DEFINE_bool,
+        True,
+        "Put an apostrophe before text in a .csv that a spreadsheet would take for a "
+        "formula, beginning with =, +, - or @.",
+        {},
+    ),
 }
 
 
 def main() -> None:
-    """Reads, fits or loads, predicts, writes, sums up."""
+    """Checks all input and output, fits or loads, predicts, writes, sums up."""
     _check_flags()
-    out = pathlib.Path(FLAGS.out)
-    picture = pathlib.Path(FLAGS.picture or out.with_suffix(".png"))
-    for flag, path in (("out", out), ("picture", picture)):
-        _check_not_input(flag, path)
-        app.out_folder(str(path.parent))
+    out, picture = _outputs()
     nodes, edges = read()
-    if FLAGS.model:
-        model = OODGATClassifier.load(FLAGS.model)
-        answer = model.answer(nodes.features, edges)
-    else:
-        model = _fit(nodes, edges)
-        answer = model.answer()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = _show_warning
+        model, answer = _answer(nodes, edges)
+    threshold = model.threshold_
+    if FLAGS.model and (_given("threshold") or _given("keep")):
+        keep = FLAGS.keep if _given("keep") else None
+        threshold = model.threshold_for(answer, _threshold(), keep)
+    predictions = model.decide(answer, threshold)
+    predict_output.write(
+        out, nodes, model, answer, predictions, FLAGS.verdict, FLAGS.escape
+    )
+    try:
         if FLAGS.save:
             model.save(FLAGS.save)
-    predictions = model.decide(answer)
-    write(out, nodes, model, answer, predictions)
-    labelled = np.array([str(label) not in ("", "-1") for label in nodes.labels or ()])
-    draw(picture, answer.score, labelled, model.threshold_)
-    print(summary(model, predictions, nodes))
+        predict_output.draw(picture, answer.score, nodes.labels, threshold)
+    except InputError as error:
+        raise InputError(
+            f"{str(error).rstrip('.')}; the predictions are in {out}."
+        ) from error
+    print(predict_output.summary(model, predictions, threshold, not FLAGS.model))
     print(f"Written: {out}, {picture}" + (f", {FLAGS.save}/" if FLAGS.save else ""))
 
 
 def read() -> tuple[tables.Nodes, np.ndarray]:
-    """Nodes and edges from the files that the flags name."""
+    """Reads nodes and edges from the files that the flags name."""
     path = pathlib.Path(FLAGS.nodes)
     if path.suffix == ".npz":
         return tables.read_npz(path)
@@ -147,91 +179,70 @@ def read() -> tuple[tables.Nodes, np.ndarray]:
     return nodes, edges
 
 
-def write(
-    path: pathlib.Path,
-    nodes: tables.Nodes,
-    model: OODGATClassifier,
-    answer: Answer,
-    predictions: np.ndarray,
-) -> None:
-    """The predictions as a table or as arrays, whole or not at all."""
-    if path.suffix != ".npz":
-        header, rows = _table(nodes, model, answer, predictions)
-        atomic_files.text(path, tables.table_text(header, rows))
-        return
-    with atomic_files.file(path) as file:
-        np.savez_compressed(
-            file,
-            ids=np.array(nodes.ids),
-            prediction=predictions.astype(str),
-            classes=model.classes_.astype(str),
-            score=answer.score,
-            spread=answer.spread,
-            probabilities=answer.probabilities,
-        )
-
-
-def draw(
-    path: pathlib.Path, score: np.ndarray, labelled: np.ndarray, threshold: float
-) -> None:
-    """Histogram of the scores, labelled and other nodes apart, with the threshold."""
-    figure = Figure(figsize=(6, 3.2))
-    axis = figure.subplots()
-    bins = np.linspace(min(score.min(), threshold), max(score.max(), threshold), BINS)
-    if not labelled.size or not labelled.any():
-        axis.hist(score, bins, color=COLOURS[1], label="nodes")
-    else:
-        groups = (("labelled", labelled), ("not labelled", ~labelled))
-        for (name, mask), colour in zip(groups, COLOURS, strict=True):
-            axis.hist(score[mask], bins, alpha=0.65, color=colour, label=name)
-    axis.axvline(threshold, color="black", linestyle="--", label="threshold")
-    axis.set_xlabel("score (higher = more likely unknown)")
-    axis.set_ylabel("nodes")
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.legend(frameon=False)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-
-
-def summary(
-    model: OODGATClassifier, predictions: np.ndarray, nodes: tables.Nodes
-) -> str:
-    """What was found, and what to expect of it."""
-    report = model.report_
-    counts = collections.Counter(predictions.tolist())
-    unknown = counts.pop(UNKNOWN, 0)
-    lines = [
-        f"{len(predictions)} nodes, {len(nodes.names)} features; "
-        f"{unknown} ({unknown / len(predictions):.1%}) are of no known class.",
-        *(f"  {name}: {counts.get(name, 0)}" for name in model.classes_.tolist()),
-        f"A node is called unknown if its score is above {model.threshold_:.4g}. Of "
-        f"the {report.held_out} labelled nodes held out when the model was fitted, "
-        f"{report.kept:.1%} are below: expect about {1 - report.kept:.1%} of known "
-        f"nodes to be called unknown. {report.accuracy:.1%} of them got their class.",
-        f"Of the {report.unlabelled} unlabelled nodes then, "
-        f"{report.called_unknown:.1%} were called unknown, so that at least "
-        f"{report.least_unknown:.1%} are of unknown classes.",
-    ]
-    if report.failed_members:
-        lines.append(
-            f"{report.failed_members} members failed (loss not finite) and were left "
-            "out."
-        )
-    return "\n".join(lines)
-
-
 def console() -> None:
-    """The command `oodgat`."""
+    """Runs the command `oodgat`."""
     app.run(main, SHARED, OWN, text=__doc__)
 
 
+def _given(name: str) -> bool:
+    return bool(FLAGS[name].present)
+
+
 def _check_flags() -> None:
+    """Refuses flags that are wrong, or that would do nothing."""
     if not FLAGS.nodes:
         raise InputError("Name the table of nodes with --nodes.")
     if FLAGS.model and FLAGS.save:
-        raise InputError("--model predicts with a saved model, so --save has nothing.")
-    if pathlib.Path(FLAGS.out).suffix not in (".csv", ".npz"):
-        raise InputError(f"--out must end in .csv or .npz, not '{FLAGS.out}'.")
+        raise InputError("--save cannot be combined with --model, which fits nothing.")
+    reasons = []
+    if FLAGS.model:
+        reasons.append((FITTING, "--model, which was fitted already"))
+    if pathlib.Path(FLAGS.nodes).suffix == ".npz":
+        reasons.append((OF_TABLES, "an npz, which is not a table"))
+    if pathlib.Path(FLAGS.out).suffix == ".npz":
+        reasons.append((("verdict", "escape"), "an npz for --out, which is exact"))
+    if _threshold() != "quantile":
+        reasons.append((("keep",), f"--threshold={FLAGS.threshold}"))
+    for names, reason in reasons:
+        for name in names:
+            if _given(name) and getattr(FLAGS, name) not in (None, "", []):
+                raise InputError(f"--{name} does nothing with {reason}: leave it out.")
+    recipes.override(recipes.recipe(None, FLAGS.method), FLAGS.set)
+
+
+def _outputs() -> tuple[pathlib.Path, pathlib.Path]:
+    """Returns where predictions and picture go, after checking all that is written."""
+    out = pathlib.Path(FLAGS.out)
+    picture = pathlib.Path(FLAGS.picture or out.with_suffix(".png"))
+    kinds = {
+        "out": (out, (".csv", ".npz")),
+        "picture": (picture, predict_output.PICTURES),
+    }
+    for flag, (path, suffixes) in kinds.items():
+        if path.suffix not in suffixes:
+            raise InputError(
+                f"--{flag} must end in {' or '.join(suffixes)}, not '{path}'."
+            )
+        if path.is_dir():
+            raise InputError(f"--{flag} names the folder {path}: name a file.")
+        _check_not_input(flag, path)
+    if _same_file(out, picture):
+        raise InputError("--picture would overwrite --out: choose another file.")
+    if FLAGS.save:
+        _check_save(pathlib.Path(FLAGS.save), out, picture)
+    for path in (out, picture):
+        app.out_folder(str(path.parent))
+    return out, picture
+
+
+def _check_save(folder: pathlib.Path, *files: pathlib.Path) -> None:
+    persistence.check_can_save(folder)
+    inside = [path for path in files if folder.resolve() in path.resolve().parents]
+    if inside and not (folder / persistence.FACTS).exists():
+        raise InputError(
+            f"--save={folder} is to hold a model alone, but {inside[0]} would be in "
+            "it: choose another folder."
+        )
 
 
 def _check_not_input(flag: str, path: pathlib.Path) -> None:
@@ -250,30 +261,49 @@ def _same_file(one: pathlib.Path, other: pathlib.Path) -> bool:
     return one.resolve() == other.resolve()
 
 
+def _answer(nodes: tables.Nodes, edges: np.ndarray):
+    """Returns the model, fitted or loaded, and what it says of the graph."""
+    if not FLAGS.model:
+        model = _fit(nodes, edges)
+        return model, model.answer()
+    model = OODGATClassifier.load(FLAGS.model)
+    predict_output.check_verdict(FLAGS.verdict, model.classes_.tolist())
+    if (model.feature_names_in_ is None) != (nodes.names is None):
+        warnings.warn(
+            f"Only one of {FLAGS.model} and {FLAGS.nodes} has names of features, so "
+            "that they are matched by their order.",
+            stacklevel=2,
+        )
+    return model, model.answer(nodes.features, edges, names=nodes.names)
+
+
 def _fit(nodes: tables.Nodes, edges: np.ndarray) -> OODGATClassifier:
     if nodes.labels is None:
         raise InputError(
             f"{FLAGS.nodes} has no labels: name their column with --label_column, or "
             "a saved model with --model."
         )
+    predict_output.check_verdict(FLAGS.verdict, nodes.labels)
     model = OODGATClassifier(
         method=FLAGS.method,
         members=FLAGS.members,
-        settings=_settings(),
+        settings=dict(recipes.split_setting(setting) for setting in FLAGS.set),
         threshold=_threshold(),
         keep=FLAGS.keep,
         directed=FLAGS.directed,
         random_state=FLAGS.seed,
+        scale=FLAGS.scale,
     )
     with progress.Line(f"fitting {FLAGS.method}") as line:
-        return model.fit(nodes.features, edges, nodes.labels, progress=line)
+        return model.fit(
+            nodes.features, edges, nodes.labels, names=nodes.names, progress=line
+        )
 
 
-def _settings() -> dict[str, str]:
-    for setting in FLAGS.set:
-        if "=" not in setting:
-            raise InputError(f"'{setting}' is no setting: write --set name=value.")
-    return dict(setting.split("=", 1) for setting in FLAGS.set)
+def _show_warning(message, *where: object) -> None:
+    """Prints a warning of the library as a sentence."""
+    del where
+    print(message, file=sys.stderr)
 
 
 def _threshold() -> str | float:
@@ -286,19 +316,6 @@ def _threshold() -> str | float:
             f"--threshold must be {', '.join(THRESHOLDS)} or a number, not "
             f"'{FLAGS.threshold}'."
         ) from error
-
-
-def _table(nodes, model, answer, predictions) -> tuple[list[str], list[list]]:
-    classes = model.classes_.tolist()
-    header = ["id", "prediction", "score", "spread"]
-    header += [f"p_{name}" for name in classes]
-    named = ["unknown" if label == UNKNOWN else label for label in predictions.tolist()]
-    numbers = np.column_stack([answer.score, answer.spread, answer.probabilities])
-    rows = [
-        [name, label, *(f"{number:.6g}" for number in row)]
-        for name, label, row in zip(nodes.ids, named, numbers.tolist(), strict=True)
-    ]
-    return header, rows
 
 
 if __name__ == "__main__":

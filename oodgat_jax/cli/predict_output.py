@@ -1,0 +1,164 @@
+"""What the command `oodgat` writes: predictions, a picture, and a summary."""
+
+import collections
+import pathlib
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from oodgat_jax import atomic_files
+from oodgat_jax.datasets.readers import tables
+from oodgat_jax.estimator import OODGATClassifier, bounds, inputs
+from oodgat_jax.estimator.answers import Answer, Report
+from oodgat_jax.estimator.inputs import UNKNOWN
+from oodgat_jax.types import InputError
+
+COLOURS = ("#3b6ea8", "#d1793a")
+BINS = 50
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def write(
+    path: pathlib.Path,
+    nodes: tables.Nodes,
+    model: OODGATClassifier,
+    answer: Answer,
+    predictions: np.ndarray,
+    verdict: str = "unknown",
+    escape: bool = True,
+) -> None:
+    """Writes the predictions as a table or as arrays, whole or not at all.
+
+    Args:
+      path: ends in .csv or .npz.
+      nodes: of the graph.
+      model: that predicted.
+      answer: of the model.
+      predictions: [N] classes, or -1.
+      verdict: the table's word for a node of no known class.
+      escape: whether the table's text is safe to open in a spreadsheet.
+    """
+    if path.suffix != ".npz":
+        header, rows = _table(nodes, model, answer, predictions, verdict)
+        if escape:
+            header = [tables.escaped(name) for name in header]
+            rows = [[*map(tables.escaped, row[:2]), *row[2:]] for row in rows]
+        atomic_files.text(path, tables.table_text(header, rows))
+        return
+    with atomic_files.file(path) as file:
+        np.savez_compressed(
+            file,
+            ids=np.array(nodes.ids),
+            prediction=predictions.astype(str),
+            classes=model.classes_.astype(str),
+            score=answer.score,
+            spread=answer.spread,
+            probabilities=answer.probabilities,
+        )
+
+
+def draw(
+    path: pathlib.Path, score: np.ndarray, labels: list | None, threshold: float
+) -> None:
+    """Draws a histogram of the scores, labelled and other nodes apart."""
+    figure = Figure(figsize=(6, 3.2))
+    axis = figure.subplots()
+    low, high = float(score.min()), float(score.max())
+    bins = np.linspace(low, max(high, low + 1e-6), BINS)
+    labelled = np.array([not inputs.is_missing(label) for label in labels or ()])
+    if not labelled.any():
+        axis.hist(score, bins, color=COLOURS[1], label="nodes")
+    else:
+        groups = (("labelled", labelled), ("not labelled", ~labelled))
+        for (name, mask), colour in zip(groups, COLOURS, strict=True):
+            axis.hist(score[mask], bins, alpha=0.65, color=colour, label=name)
+    margin = high - low + 1e-6
+    if low - margin <= threshold <= high + margin:  # else it would press all together
+        axis.axvline(threshold, color="black", linestyle="--", label="threshold")
+    axis.set_xlabel("score (higher = more likely unknown)")
+    axis.set_ylabel("nodes")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(frameon=False)
+    figure.tight_layout()
+    with atomic_files.file(path) as file:
+        figure.savefig(file, dpi=120, format=path.suffix.removeprefix("."))
+
+
+def summary(
+    model: OODGATClassifier,
+    predictions: np.ndarray,
+    threshold: float,
+    fitted_here: bool,
+) -> str:
+    """Returns what was found and, of a fit, what to expect of it."""
+    counts = collections.Counter(predictions.tolist())
+    unknown = counts.pop(UNKNOWN, 0)
+    lines = [
+        f"{len(predictions)} nodes, {model.n_features_in_} features; "
+        f"{unknown} ({unknown / len(predictions):.1%}) are called unknown, their score "
+        f"being above {threshold:.4g}.",
+        *(f"  {name}: {counts.get(name, 0)}" for name in model.classes_.tolist()),
+    ]
+    if not fitted_here:
+        lines.append(
+            "The model was fitted before, perhaps to another graph: how many of the "
+            "known nodes of this one are called unknown was not measured."
+        )
+        return "\n".join(lines)
+    return "\n".join([*lines, *expectations(model.report_)])
+
+
+def expectations(report: Report) -> list[str]:
+    """Returns sentences on how far the verdicts can be trusted."""
+    lines = []
+    judged = report.calibration or report.held_out
+    right = round(report.accuracy * judged)
+    if report.calibration:
+        sure = f"{bounds.CONFIDENCE:.0%}"
+        lines.append(
+            f"Judged by {judged} labelled nodes that nothing was chosen by, and if "
+            f"labelled nodes are a random sample of the known ones: between "
+            f"{report.lost_low:.1%} and {report.lost_high:.1%} of known nodes are "
+            f"called unknown ({sure} confidence); {right} of the {judged} got their "
+            "class."
+        )
+    else:
+        lines.append(
+            f"Only {judged} labelled nodes could be held out, too few to say how many "
+            f"known nodes are called unknown: hold out at least "
+            f"{bounds.ENOUGH + bounds.LEAST_CHOOSING} by labelling more. {right} of "
+            "them got their class."
+        )
+    if report.least_unknown:
+        lines.append(
+            f"At least {report.least_unknown:.1%} of the {report.unlabelled} "
+            f"unlabelled nodes are of unknown classes ({sure} confidence)."
+        )
+    if report.failed_members:
+        noun = "member" if report.failed_members == 1 else "members"
+        lines.append(
+            f"{report.failed_members} {noun} failed (loss not finite), left out."
+        )
+    return lines
+
+
+def check_verdict(verdict: str, classes: list) -> None:
+    """Raises InputError if a class has the name of the verdict."""
+    if verdict in {str(name) for name in classes}:
+        raise InputError(
+            f"A class is called '{verdict}', as nodes of no known class are: choose "
+            "another word for those with --verdict."
+        )
+
+
+def _table(nodes, model, answer, predictions, verdict) -> tuple[list[str], list[list]]:
+    classes = model.classes_.tolist()
+    header = ["id", "prediction", "score", "spread"]
+    header += [f"p_{name}" for name in classes]
+    named = [verdict if label == UNKNOWN else label for label in predictions.tolist()]
+    numbers = np.column_stack([answer.score, answer.spread, answer.probabilities])
+    rows = [
+        [name, label, *(f"{number:.6g}" for number in row)]
+        for name, label, row in zip(nodes.ids, named, numbers.tolist(), strict=True)
+    ]
+    return header, rows
