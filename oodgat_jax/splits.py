@@ -125,8 +125,8 @@ def _random_state(seed: int) -> np.random.RandomState:
 def _enough(name: str, what: str, found: int, needed: int) -> None:
     if found < needed:
         raise InputError(
-            f"{name} has {found} {what} where the split needs {needed}; "
-            f"ask for fewer nodes."
+            f"{name} has {found} {what} where the split needs {needed}: "
+            "take a larger graph, or a split of fewer nodes."
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from absl import flags
 
 from oodgat_jax import graphs
-from oodgat_jax.datasets import DATASETS
+from oodgat_jax.datasets import DATASETS, limits
 from oodgat_jax.detectors import DETECTORS
 from oodgat_jax.losses import REGULARIZERS
 from oodgat_jax.methods import METHODS
@@ -51,6 +51,13 @@ SHARED: Definitions = {
         "Folder that already holds the raw files; without it, and without "
         "OODGAT_DATA_DIR, they are downloaded once.",
         {},
+    ),
+    limits.FLAG: (
+        flags.DEFINE_integer,
+        None,
+        f"Megabytes that a compressed file may unpack to, at least; by default "
+        f"{limits.VARIABLE}, else {limits.DEFAULT_MB}.",
+        _COUNT,
     ),
     "method": (
         flags.DEFINE_string,
@@ -129,8 +136,12 @@ def define(definitions: Definitions, **options: Any) -> None:
 
 
 def chosen(shared: Sequence[str], own: Definitions | None = None) -> Definitions:
-    """Returns the SHARED flags of these names, --plugin, and a binary's own."""
-    names = dict.fromkeys((*shared, "plugin"))
+    """Returns the SHARED flags of these names, --plugin, and a binary's own.
+
+    Whoever reads raw files can also be told how much of them to unpack.
+    """
+    more = (limits.FLAG, "plugin") if "data_dir" in shared else ("plugin",)
+    names = dict.fromkeys((*shared, *more))
     return {name: SHARED[name] for name in names} | dict(own or {})
 
 

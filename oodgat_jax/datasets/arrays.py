@@ -16,6 +16,7 @@ from oodgat_jax.types import Dataset, InputError
 
 LABELED = 30  # nodes of each known class that a split of the paper labels
 MOST_TEST = 1000
+MOST_FEATURES = 2**31 - 1
 
 
 def from_arrays(
@@ -96,13 +97,19 @@ def as_features(given: Any) -> np.ndarray | scipy.sparse.csr_array:
             "Features must be a table with a row per node and a column per feature, "
             f"not of shape {matrix.shape}."
         )
-    if sparse:
-        matrix = scipy.sparse.csr_array(matrix, dtype=np.float32)
-    else:
-        matrix = matrix.astype(np.float32)
+    if matrix.shape[1] > MOST_FEATURES:
+        raise InputError(
+            f"There are {matrix.shape[1]} features: give at most {MOST_FEATURES}."
+        )
+    with np.errstate(over="ignore"):  # what is too large becomes infinite
+        if sparse:
+            matrix = scipy.sparse.csr_array(matrix, dtype=np.float32)
+        else:
+            matrix = matrix.astype(np.float32)
     if not np.isfinite(matrix.data if sparse else matrix).all():
         raise InputError(
-            "Features must be finite numbers, but there is NaN or infinity among them."
+            "Features must be finite numbers below 3.4e38 in size, but there is NaN or "
+            "infinity among them."
         )
     return matrix
 
@@ -152,10 +159,13 @@ def _from_array(given: Any) -> np.ndarray:
             f"Edges must be pairs of row numbers, [E, 2], not of shape {array.shape}."
         )
     whole = array.dtype.kind in "iu" or (
-        array.dtype.kind == "f" and bool((array % 1 == 0).all())
+        array.dtype.kind == "f"
+        and bool((array % 1 == 0).all() and (abs(array) < 2**53).all())
     )
     if not whole:
         raise InputError("Edges must be pairs of whole numbers.")
+    if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
+        raise InputError(f"An edge names node {array.max()}, which no graph has.")
     return array.astype(np.int64)
 
 

@@ -20,6 +20,8 @@ from oodgat_jax.datasets.source import DATA_DIR_VARIABLE
 from oodgat_jax.types import Dataset, InputError, Part, ReadPart, StreamedGraph
 
 TEST_SIZE = 1000
+FEWEST_NODES = 480  # 16 communities of the 30 nodes that a split labels per class
+MOST_NODES = 2**31 - 1
 
 
 def is_streamed(name: str) -> bool:
@@ -37,10 +39,31 @@ def open_streamed(name: str, data_dir: str | None) -> StreamedGraph:
             f"--dataset=generated-NODES-EDGES takes two whole numbers, not '{name}'."
         )
     nodes, edges = map(int, numbers.groups())
+    _check_size(name, nodes, edges)
     # Small graphs have small communities, so that every class has one.
     size = max(1, min(1000, nodes // 16))
     test_size = max(1, min(TEST_SIZE, nodes // 8))
     return Communities(nodes, edges, size=size).open(test_size)
+
+
+def num_edges(name: str) -> int:
+    """Returns how many edges a generated graph of that name has; 0 for any other."""
+    numbers = re.fullmatch(r"generated-(\d+)-(\d+)", name)
+    return int(numbers[2]) if numbers else 0
+
+
+def _check_size(name: str, nodes: int, edges: int) -> None:
+    if nodes < FEWEST_NODES:
+        raise InputError(
+            f"{name} has {nodes} nodes, too few for every class to have one: ask for "
+            f"at least {FEWEST_NODES}."
+        )
+    if nodes > MOST_NODES or edges > nodes * (nodes - 1):
+        raise InputError(
+            f"{name} cannot be made: ask for at most {MOST_NODES} nodes, and for at "
+            f"most {min(nodes, MOST_NODES) * (min(nodes, MOST_NODES) - 1)} edges "
+            "between them."
+        )
 
 
 def _ogb(name: str, data_dir: str | None) -> StreamedGraph:

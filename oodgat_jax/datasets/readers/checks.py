@@ -36,6 +36,9 @@ def reading(path: Path) -> Iterator[None]:
 
 def integers(values: object, path: Path, what: str) -> np.ndarray:
     """`values` as a flat int64 array; refuses fractions, text and nesting."""
+    # Lists in lists may be few bytes of a pickle and gigabytes of an array.
+    if isinstance(values, list) and any(type(value) is not int for value in values):
+        raise bad(path, f"holds {what} that are not a flat list of integers")
     array = np.asarray(values)
     if array.size == 0:
         array = array.astype(np.int64)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from oodgat_jax.datasets.readers import checks
+from oodgat_jax.datasets.readers import checks, npz
 from oodgat_jax.datasets.source import RawGraph, Source
 
 
@@ -28,7 +28,8 @@ def read(folder: Path, source: Source) -> RawGraph:
     """Adjacency, features and labels of the one npz file of the source."""
     (name,) = source.files
     path = folder / name
-    with checks.reading(path), np.load(path, allow_pickle=False) as archive:
+    with checks.reading(path):
+        archive = npz.read(path)
         links = _csr(archive, "adj", path).tocoo()
         features = _csr(archive, "attr", path)
         labels = checks.integers(archive["labels"], path, "labels")

@@ -19,10 +19,12 @@ from pathlib import Path
 import numpy as np
 
 from oodgat_jax import graphs
+from oodgat_jax.datasets import limits
 from oodgat_jax.datasets.readers.checks import bad, finite, reading, within
 from oodgat_jax.types import InputError, Part, StreamedGraph
 
 CHUNK = 1 << 24  # characters that are parsed at a time
+MOST_LINE = 1 << 24  # characters of a line
 
 
 def open_folder(
@@ -66,13 +68,17 @@ def _edges(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Senders and receivers of the edges into nodes from start to stop."""
     path, kept, total = raw / "edge.csv.gz", [np.empty((0, 2), np.int64)], 0
+    expected = _single(raw / "num-edge-list.csv.gz")
     for block in _blocks(path, np.int64, 2):
         total += len(block)
+        if total > expected:
+            break
         within(block.reshape(-1), 0, num_nodes - 1, path, "node")
         for ends in (block,) if directed else (block, block[:, ::-1]):
             kept.append(ends[(ends[:, 1] >= start) & (ends[:, 1] < stop)])
-    if total != (expected := _single(raw / "num-edge-list.csv.gz")):
-        raise bad(path, f"holds {total} edges where {expected} were announced")
+    if total != expected:
+        more = " or more" if total > expected else ""
+        raise bad(path, f"holds {total}{more} edges where {expected} were announced")
     senders, receivers = np.concatenate(kept).T
     return senders, receivers
 
@@ -80,7 +86,7 @@ def _edges(
 def _rows(path: Path, num_nodes: int, start: int, stop: int) -> np.ndarray:
     """Features of the nodes from start to stop, float32."""
     kept, row = [], 0
-    for block in _blocks(path, np.float32):
+    for block in _first(_blocks(path, np.float32), num_nodes):
         low, high = np.clip([start - row, stop - row], 0, len(block))
         kept.append(block[low:high])
         row += len(block)
@@ -92,7 +98,8 @@ def _rows(path: Path, num_nodes: int, start: int, stop: int) -> np.ndarray:
 
 def _labels(path: Path, num_nodes: int) -> np.ndarray:
     """Classes, -1 where there is none: [N] int32."""
-    found = np.concatenate([*_blocks(path, np.float64, 1), np.empty((0, 1))])[:, 0]
+    blocks = _first(_blocks(path, np.float64, 1), num_nodes)
+    found = np.concatenate([*blocks, np.empty((0, 1))])[:, 0]
     _complete(path, len(found), num_nodes)
     known = np.where(np.isnan(found), -1, found)
     if not np.array_equal(known, np.trunc(known)):
@@ -108,24 +115,39 @@ def _complete(path: Path, rows: int, num_nodes: int) -> None:
 
 def _single(path: Path) -> int:
     """The only number of a file."""
-    found = np.concatenate([*_blocks(path, np.int64, 1), np.empty((0, 1), np.int64)])
+    blocks = _first(_blocks(path, np.int64, 1), 1)
+    found = np.concatenate([*blocks, np.empty((0, 1), np.int64)])
     if found.shape != (1, 1) or found[0, 0] < 0:
         raise bad(path, "does not hold one number")
     return int(found[0, 0])
 
 
 def _blocks(path: Path, kind: type, width: int | None = None) -> Iterator[np.ndarray]:
-    """Whole lines of numbers, some at a time: [lines, width]."""
+    """Yields whole lines of numbers, some at a time: [lines, width]."""
     with reading(path), gzip.open(path) as file:
-        rest = b""
+        rest, unpacked = b"", 0
         while text := file.read(CHUNK):
+            unpacked += len(text)
+            limits.check(path, unpacked)
             lines, newline, rest = (rest + text).rpartition(b"\n")
             if newline:
                 block = _parse(path, lines, kind, width)
                 width = block.shape[1]
                 yield block
+            elif len(rest) >= MOST_LINE:
+                raise bad(path, f"has a line of more than {MOST_LINE >> 20} MB")
         if rest.strip():
             yield _parse(path, rest, kind, width)
+
+
+def _first(blocks: Iterator[np.ndarray], rows: int) -> Iterator[np.ndarray]:
+    """Yields blocks until there are more rows than that, and no further."""
+    found = 0
+    for block in blocks:
+        yield block
+        found += len(block)
+        if found > rows:
+            return
 
 
 def _parse(path: Path, lines: bytes, kind: type, width: int | None) -> np.ndarray:

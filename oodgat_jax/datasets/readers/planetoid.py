@@ -5,7 +5,6 @@ so they go through an unpickler that admits the six names these files need, and 
 inert objects for those of numpy and scipy: no code of theirs sees the foreign state.
 """
 
-import collections
 import io
 import itertools
 import pickle
@@ -42,13 +41,20 @@ class _DType(_Inert):
     """For numpy.dtype; the arguments begin with its name, like f4."""
 
 
+def _dictionary(*factory: object) -> dict:
+    """Stands in for defaultdict(list), as which the links are stored."""
+    if len(factory) > 1:
+        raise pickle.UnpicklingError("it copies a dict")
+    return {}
+
+
 _ADMITTED = {
     ("numpy", "ndarray"): _Inert,
     ("numpy", "dtype"): _DType,
     ("numpy.core.multiarray", "_reconstruct"): _Array,
     ("scipy.sparse.csr", "csr_matrix"): _Matrix,
-    ("collections", "defaultdict"): collections.defaultdict,
-    ("__builtin__", "list"): list,
+    ("collections", "defaultdict"): _dictionary,
+    ("__builtin__", "list"): _Inert,  # only named, as what a defaultdict makes
 }
 
 
@@ -124,6 +130,9 @@ def _links(path: Path, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     with checks.reading(path):
         if not isinstance(graph, dict):
             raise checks.bad(path, "does not hold a dict of neighbour lists")
+        # Every neighbor takes a byte at least, unless lists are stored many times.
+        if sum(len(ends) for ends in graph.values()) > path.stat().st_size:
+            raise checks.bad(path, "holds more neighbors than bytes")
         nodes = checks.integers(list(graph), path, "nodes")
         ends = list(itertools.chain.from_iterable(graph.values()))
         receivers = checks.integers(ends, path, "neighbours")

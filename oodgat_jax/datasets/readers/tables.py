@@ -1,4 +1,4 @@
-"""Graphs of one's own as files: CSV tables of nodes and edges, or one npz.
+"""Reads a user's graph from files: CSV tables of nodes and edges, or one npz.
 
 nodes.csv has a row per node: an id, a label (empty where there is none) and one number
 per feature. edges.csv has a row per edge: the ids of its two nodes.
@@ -9,23 +9,30 @@ per feature. edges.csv has a row per edge: the ids of its two nodes.
 
 An npz has `features` [N, F], or `data`, `indices`, `indptr` and `shape` as scipy's
 `save_npz` writes them for a CSR matrix; `edges` [E, 2] of row numbers; and, if they are
-known, `labels` [N] and `ids` [N].
+known, `labels` [N], `ids` [N] and `feature_names` [F]. No array may be larger than what
+the file holds of it, see `datasets.limits`.
 """
 
 import csv
 import io
 import pathlib
-import zipfile
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
+from oodgat_jax.datasets.arrays import as_features
+from oodgat_jax.datasets.readers import npz
 from oodgat_jax.graphs import DENSE_FROM
 from oodgat_jax.types import InputError
 
 Rows = Iterator[tuple[int, list[str]]]
+CSR_NAMES = {"data", "indices", "indptr", "shape"}
+NPZ_NAMES = {"features", "edges", "labels", "ids", "feature_names", *CSR_NAMES}
+UNNAMED = re.compile(r"Unnamed: \d+")
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what a cell of a formula begins with
 
 
 class Nodes(NamedTuple):
@@ -33,7 +40,7 @@ class Nodes(NamedTuple):
 
     ids: list[str]
     features: np.ndarray | scipy.sparse.csr_array  # [N, F] float32
-    names: list[str]  # [F]
+    names: list[str] | None  # [F]; None if the file has none
     labels: list | None  # [N], "" or -1 where there is none
 
 
@@ -70,6 +77,7 @@ def read_nodes(
     if unknown:
         raise InputError(f"{path} has no column '{unknown[0]}' to ignore.")
     chosen = [at for at, name in enumerate(header) if name not in left_out]
+    _check_named(path, header, chosen)
     if not chosen:
         raise InputError(f"{path} has no column of features beside id and label.")
     at_id = header.index(columns.id)
@@ -110,32 +118,117 @@ def read_edges(
 def read_npz(path: pathlib.Path) -> tuple[Nodes, np.ndarray]:
     """Reads nodes and edges [E, 2] from one npz."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
-    except OSError as error:
+        arrays = npz.read(path, NPZ_NAMES)
+    except FileNotFoundError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}).") from error
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} is no npz of plain arrays: {error}.") from error
+    except InputError:
+        raise
+    except Exception as error:  # zip and npy have many kinds for damaged bytes
+        raise InputError(f"{path} is not an npz of plain arrays: {error}.") from error
     if "edges" not in arrays:
         raise InputError(f"{path} has no array 'edges', pairs of row numbers [E, 2].")
-    if "features" in arrays:
-        features = arrays["features"]
-    elif {"data", "indices", "indptr", "shape"} <= set(arrays):
-        parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-        features = scipy.sparse.csr_array(parts, shape=tuple(arrays["shape"]))
-    else:
-        raise InputError(f"{path} has no array 'features' [N, F].")
-    count = features.shape[0] if features.ndim else 0
-    ids = [str(name) for name in arrays.get("ids", np.arange(count))]
-    if len(ids) != count:
-        raise InputError(f"{path} has {len(ids)} ids for {count} rows of features.")
-    labels = arrays["labels"].tolist() if "labels" in arrays else None
-    names = [str(number) for number in range(features.shape[1])]
+    features = _features(path, arrays)
+    count, width = features.shape
+    ids = _texts(path, arrays, "ids", count) or [str(row) for row in range(count)]
+    names = _texts(path, arrays, "feature_names", width)
+    labels = None
+    if "labels" in arrays:
+        if arrays["labels"].shape != (count,):
+            raise InputError(
+                f"{path} has labels of shape {arrays['labels'].shape} for {count} rows "
+                "of features."
+            )
+        labels = arrays["labels"].tolist()
     return Nodes(ids, features, names, labels), arrays["edges"]
 
 
+def _features(
+    path: pathlib.Path, arrays: Mapping[str, np.ndarray]
+) -> np.ndarray | scipy.sparse.csr_array:
+    """Returns the features [N, F] of an npz, dense or sparse."""
+    if "features" in arrays:
+        features = arrays["features"]
+    elif set(arrays) >= CSR_NAMES:
+        features = _csr(path, arrays)
+    else:
+        raise InputError(f"{path} has no array 'features' [N, F].")
+    try:
+        return as_features(features)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _csr(
+    path: pathlib.Path, arrays: Mapping[str, np.ndarray]
+) -> scipy.sparse.csr_array:
+    """Returns a checked sparse matrix: every index is inside of its shape."""
+    data, indices, indptr, shape = (
+        arrays[name] for name in ("data", "indices", "indptr", "shape")
+    )
+    places = (indices, indptr, shape)
+    if any(part.ndim != 1 for part in (data, *places)) or shape.shape != (2,):
+        raise InputError(
+            f"{path}: data, indices, indptr and shape of a CSR matrix must be lists."
+        )
+    if any(part.dtype.kind not in "iu" for part in places):
+        raise InputError(f"{path}: indices, indptr and shape must be whole numbers.")
+    rows, columns = (int(size) for size in shape)
+    if rows != len(indptr) - 1 or not 0 < columns < 2**31:
+        raise InputError(
+            f"{path}: a CSR matrix of shape [{rows}, {columns}] needs {rows + 1} "
+            f"entries in indptr, where there are {len(indptr)}, and from 1 to "
+            f"{2**31 - 1} columns."
+        )
+    if len(data) != len(indices) or not _is_index(indices, columns):
+        raise InputError(
+            f"{path}: indices must be one per entry of data, from 0 to {columns - 1}."
+        )
+    ends = indptr.astype(np.int64)
+    if ends[0] != 0 or ends[-1] != len(data) or (np.diff(ends) < 0).any():
+        raise InputError(
+            f"{path}: indptr must rise from 0 to {len(data)}, the entries of data."
+        )
+    parts = (data, indices.astype(np.int64), ends)
+    return scipy.sparse.csr_array(parts, shape=(rows, columns))
+
+
+def _is_index(values: np.ndarray, size: int) -> bool:
+    return bool(((values >= 0) & (values < size)).all())
+
+
+def _texts(
+    path: pathlib.Path, arrays: Mapping[str, np.ndarray], name: str, count: int
+) -> list[str] | None:
+    """Returns an array as a list of distinct strings, if it is there."""
+    if name not in arrays:
+        return None
+    if arrays[name].shape != (count,):
+        raise InputError(
+            f"{path} has {name} of shape {arrays[name].shape} where [{count}] is "
+            "needed."
+        )
+    found = [str(value) for value in arrays[name].tolist()]
+    if len(set(found)) < count:
+        raise InputError(f"{path} has equal {name}: each must be there once.")
+    return found
+
+
+def escaped(text: Any) -> Any:
+    """Returns a cell that no spreadsheet takes for a formula, led by an apostrophe.
+
+    Numbers stay as they are, and so does all other text.
+    """
+    if not isinstance(text, str) or not text.startswith(FORMULAS):
+        return text
+    try:
+        float(text)
+        return text
+    except ValueError:
+        return f"'{text}"
+
+
 def table_text(header: Sequence[str], rows: Sequence[Sequence]) -> str:
-    """A CSV table."""
+    """Returns a CSV table."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)
@@ -155,7 +248,7 @@ def _read(
             lines = [(reader.line_num, cells) for cells in reader if cells]
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}).") from error
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         raise InputError(
             f"{path} is not written in {form.encoding}: save it as UTF-8, or name its "
             "encoding with --encoding, for instance latin-1."
@@ -163,7 +256,7 @@ def _read(
     except LookupError as error:
         raise InputError(f"There is no --encoding '{form.encoding}'.") from error
     except csv.Error as error:
-        raise InputError(f"{path} is no table: {error}.") from error
+        raise InputError(f"{path} is not a table: {error}.") from error
     if not lines:
         raise InputError(f"{path} is empty: it needs a line with the columns' names.")
     header, rows = lines[0][1], lines[1:]
@@ -189,6 +282,16 @@ def _need(path: pathlib.Path, header: list[str], names: list[str], flag: str) ->
             f"{path} has no column '{missing[0]}' (it has {shown}): name the right one "
             f"with {flag}."
         )
+
+
+def _check_named(path: pathlib.Path, header: list[str], chosen: list[int]) -> None:
+    """Refuses the index that pandas writes into tables: it is not a feature."""
+    for at in chosen:
+        if not header[at].strip() or UNNAMED.fullmatch(header[at]):
+            raise InputError(
+                f"{path} has no name for column {at + 1}, as pandas writes its index: "
+                "write the table with index=False, or name the column."
+            )
 
 
 def _check_ids(path: pathlib.Path, ids: list[str], lines: list[int]) -> None:
@@ -222,7 +325,7 @@ def _bad_number(path, header, rows, chosen) -> InputError:
             if not fine:
                 return InputError(
                     f"{path}, line {line}: column '{header[at]}' holds '{cells[at]}', "
-                    "which is no finite number: mend it, or leave the column out with "
-                    f"--ignore={header[at]}."
+                    "which is not a finite number: correct it, or leave the column out "
+                    f"with --ignore={header[at]}."
                 )
-    return InputError(f"{path} holds features that are no finite numbers.")
+    return InputError(f"{path} holds features that are not finite numbers.")
