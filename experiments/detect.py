@@ -16,9 +16,11 @@ in percent, one row per detector. Writes to the folder --out:
 The paper's nine runs are --splits=3 --seeds=3, the default. AUROC to expect: 96 for
 ATT on digits and 80 for --method=mlp, 94 for ATT on Cora, where the paper has 93.6.
 Minutes on two cores for both. Exit code 2: the input was wrong; 1: every run failed;
-3: another process of a cluster was lost. Large graphs, clusters: docs/scale.md.
+3: another process of a cluster was lost; 130 and 143: stopped by a signal, after a
+checkpoint from which the same command continues. Large graphs, clusters: docs/scale.md.
 """
 
+import contextlib
 import hashlib
 import json
 import pathlib
@@ -95,6 +97,8 @@ def main() -> int | None:
             checkpoints=saved,
         )
     if cluster.is_writer():
+        with contextlib.suppress(OSError):
+            (folder / "checkpoints").rmdir()  # unless others have some there
         _write(folder, log, result)
     return 1 if len(result.failed) == len(result.setting) else None
 
@@ -104,7 +108,8 @@ def checkpoints(folder: pathlib.Path, recipe: recipes.Recipe) -> Checkpoints:
     names = ("dataset", "method", "regularizers", "splits", "seeds")
     asked = {name: getattr(FLAGS, name) for name in names} | {"recipe": recipe}
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-    return Checkpoints(folder / "checkpoints" / digest[:16], FLAGS.checkpoint_seconds)
+    place = folder / "checkpoints" / digest[:16]
+    return Checkpoints(place, FLAGS.checkpoint_seconds, app.tell)
 
 
 def _write(folder: pathlib.Path, log: pathlib.Path, result: experiment.Result) -> None:

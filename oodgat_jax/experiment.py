@@ -5,6 +5,7 @@ changing fastest. Nine runs of one setting are splits 123, 1, 2 with seeds 0, 1,
 """
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -23,10 +24,12 @@ from oodgat_jax.methods import METHODS, Method, recipes
 from oodgat_jax.methods.recipes import Recipe
 from oodgat_jax.records import Record, kept_metrics, versions
 from oodgat_jax.sharding import shards
+from oodgat_jax.training import capacity
 from oodgat_jax.training.checkpoints import Checkpoints
 from oodgat_jax.training.mesh import GRAPH
 from oodgat_jax.types import AnyArray, Array, Dataset, InputError, Split, StreamedGraph
 
+MOST_RUNS = 100_000
 FIRST_SPLIT = 123  # the authors' first split seed; 1, 2, 3, ... follow
 
 
@@ -190,6 +193,9 @@ def execute(
     definition = definition or METHODS[method]
     settings = tuple(_setting(recipe, definition, hyper) for hyper in hypers)
     chosen = _combinations(settings, split_seeds, model_seeds)
+    capacity.check_runs(
+        len(chosen), dataset.num_nodes, dataset.num_classes, len(definition.detectors)
+    )
     drawn = [draw(dataset, seed) for seed in split_seeds]
     module = recipes.module(definition, recipe, dataset.num_classes)
     runs = make_runs(
@@ -264,6 +270,7 @@ def _train_and_score(
         found = evaluation.trained(states), placed, runs.split, definition.detectors
         return placed.graph, states, evaluation.score_sharded(task, *found)
     if isinstance(dataset, StreamedGraph):
+        capacity.check_edges(streaming.num_edges(dataset.name))
         dataset = streaming.in_memory(dataset)
     graph = graphs.build(dataset, kernel)
     runs = methods.prepare(definition, module, graph, runs)
@@ -346,6 +353,11 @@ def _combinations(*axes: Sequence) -> np.ndarray:
     """Returns positions along each axis, one row per run."""
     if not all(len(axis) for axis in axes):
         raise InputError("There is nothing to run: give a setting, a split and a seed.")
+    if math.prod(len(axis) for axis in axes) > MOST_RUNS:
+        raise InputError(
+            f"{math.prod(len(axis) for axis in axes)} runs are more than one command "
+            f"takes: ask for at most {MOST_RUNS} splits times seeds."
+        )
     return np.array(list(itertools.product(*(range(len(axis)) for axis in axes))))
 
 

@@ -160,7 +160,10 @@ def append_lines(path: str | os.PathLike, *records: Mapping[str, Any]) -> None:
 
 
 def _decode(line: str) -> Record:
-    record = json.loads(line)
+    try:
+        record = json.loads(line)
+    except RecursionError as error:
+        raise InputError("A record must not be nested so deep.") from error
     if not isinstance(record, dict):
         raise InputError("A record must be a JSON object.")
     if "terms" in record:  # what versions before 0.2 called it
@@ -171,9 +174,47 @@ def _decode(line: str) -> Record:
 def _decode_checked(line: str) -> Record:
     record = _decode(line)
     check(record)
+    _check_kinds(record)
     for name, values in record["metrics"].items():
         record["metrics"][name] = [math.nan if v is None else v for v in values]
     return record
+
+
+def _check_kinds(record: Record) -> None:
+    """Raises InputError unless every entry is of the kind that tables rely on."""
+    for key in ("dataset", "method", "detector", "split_digest"):
+        _need(isinstance(record[key], str), key, "text")
+    for key in ("hyperparameters", "versions"):
+        _need(isinstance(record[key], dict), key, "a dict")
+    _need(_is_number(record["seconds"]), "seconds", "a number")
+    for key in PER_RUN:
+        _need(all(_is_whole(v) for v in record[key]), key, "whole numbers")
+    runs = len(record["split_seeds"])
+    columns = record["metrics"] | {
+        key: record[key] for key in _OPTIONAL_PER_RUN if key in record
+    }
+    for name, values in columns.items():
+        right = isinstance(values, list) and len(values) == runs
+        fits = right and all(v is None or _is_number(v) for v in values)
+        _need(fits, name, "a number or null per run")
+    failed = record.get("failed_runs", [])
+    right = isinstance(failed, list) and all(
+        isinstance(entry, dict) and entry.get("run") in range(runs) for entry in failed
+    )
+    _need(right, "failed_runs", "a list of runs and steps")
+
+
+def _need(fits: bool, key: str, kind: str) -> None:
+    if not fits:
+        raise InputError(f"The record's {key} must be {kind}.")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _lines(path: pathlib.Path) -> list[str]:
@@ -183,6 +224,8 @@ def _lines(path: pathlib.Path) -> list[str]:
         raise InputError(
             f"There are no records at {path}: run the experiment that writes them."
         ) from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}).") from error
     lines = text.split("\n")
     return lines if lines[-1] else lines[:-1]
 

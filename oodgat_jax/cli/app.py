@@ -1,7 +1,7 @@
 """What all binaries share: start and end of the process, and flags defined once.
 
 A mistake of the user ends in one sentence on stderr and exit code 2, an interrupt in
-one sentence and 130; only a bug shows a traceback.
+one sentence and 130, SIGTERM in one sentence and 143; only a bug shows a traceback.
 """
 
 import importlib
@@ -17,14 +17,15 @@ from absl import app, flags, logging
 
 from oodgat_jax.cli import cluster
 from oodgat_jax.cli.shared_flags import Definitions, chosen, defaulting, define
-from oodgat_jax.datasets import download
+from oodgat_jax.datasets import download, limits
+from oodgat_jax.training import interrupts
 from oodgat_jax.types import InputError
 
 __all__ = ["Definitions", "defaulting", "load_plugins", "out_folder", "run"]
 
 HELP = ("--help", "-help", "-h", "--helpshort", "--helpfull")
-WRONG_INPUT, LOST, INTERRUPTED, CLOSED = 2, 3, 130, 141
-STOPPED = "\nInterrupted: stopped before the end."
+WRONG_INPUT, LOST, INTERRUPTED, CLOSED, TERMINATED = 2, 3, 130, 141, 143
+STOPPED = "\n{how}: stopped before the end."
 GOES_ON = " The same command goes on with what is not yet recorded."
 
 _FILL = textwrap.TextWrapper(
@@ -62,14 +63,19 @@ def run(
     def guarded(argv: Sequence[str]) -> int | None:
         try:
             _no_arguments(argv)
+            interrupts.install()
+            if getattr(flags.FLAGS, limits.FLAG, None):
+                limits.set_unpacked_mb(getattr(flags.FLAGS, limits.FLAG))
             _start_jax()
             code = main()
             sys.stdout.flush()
             return code
         except InputError as error:
             return _complain(str(error), WRONG_INPUT)
-        except KeyboardInterrupt:
-            return _complain(STOPPED + (GOES_ON if goes_on else ""), INTERRUPTED)
+        except KeyboardInterrupt as error:
+            return _complain(_stopped("Interrupted", error, goes_on), INTERRUPTED)
+        except interrupts.Terminated as error:
+            return _complain(_stopped("Terminated", error, goes_on), TERMINATED)
         except BrokenPipeError:  # whoever reads the output has read enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return CLOSED
@@ -146,9 +152,16 @@ def _help(names: Sequence[str], text: str) -> str:
     """What the binary is for, then its flags with defaults and meanings."""
     lines = [text.strip(), "", "Flags:"]
     for flag in (flags.FLAGS[name] for name in names):
-        lines.append(f"  --{flag.name} (default: {flag.default or 'none'})")
+        lines.append(f"  --{flag.name} (default: {_default(flag)})")
         lines.append(_FILL.fill(flag.help))
     return "\n".join(lines)
+
+
+def _default(flag: flags.Flag) -> str:
+    """Returns a flag's default as it would be written; 0 and false are values too."""
+    if flag.default is None or flag.default in ([], ""):
+        return "none"
+    return str(flag.default_as_str or flag.default).strip("'")
 
 
 def _no_arguments(argv: Sequence[str]) -> None:
@@ -176,8 +189,22 @@ def _start_jax() -> None:
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
+def _stopped(how: str, error: BaseException, goes_on: bool) -> str:
+    """Returns the sentence for a signal; the trainer may have said how to continue."""
+    sentence = STOPPED.format(how=how)
+    if str(error):
+        return f"{sentence} {error}"
+    return sentence + (GOES_ON if goes_on else "")
+
+
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0].rstrip(".")
+
+
+def tell(sentence: str) -> None:
+    """Prints a sentence on stderr, from the process that writes."""
+    if cluster.is_writer():
+        print(sentence, file=sys.stderr)
 
 
 def _complain(sentence: str, code: int) -> int:

@@ -13,6 +13,7 @@ from absl import flags
 from jax.sharding import Mesh
 
 from oodgat_jax import training
+from oodgat_jax.training import capacity
 from oodgat_jax.training import mesh as meshes
 from oodgat_jax.types import InputError
 
@@ -44,6 +45,7 @@ def start() -> None:
             f"--mesh={flag['mesh']} is for {devices} devices, which {count} processes "
             "cannot share evenly: choose a multiple of the number of processes."
         )
+    capacity.check_devices(devices // count)
     training.use_cores(devices // count)  # on the CPU, simulated if need be
 
 

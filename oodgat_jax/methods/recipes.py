@@ -61,6 +61,7 @@ _DATASETS: Mapping[str, Recipe] = {
 _COUNTS = ("hidden", "heads", "max_steps", "check_every")
 _WEIGHT_NAMES = ("consistency", "entropy", "discrepancy", "threshold")
 _GKDE_NAMES = ("first_decay", "kernel", "distillation")
+_MOST = 2**31 - 1  # what the compiled program counts with
 _LOWEST: Mapping[str, int] = {
     **dict.fromkeys(_COUNTS, 1),
     **dict.fromkeys(("patience", "lr", "weight_decay", *RATES), 0),
@@ -186,6 +187,8 @@ def _parse(name: str, text: str, kind: type) -> Value:
     lowest = _LOWEST.get(name, -math.inf)
     if not math.isfinite(value):
         raise InputError(f"{name} must be {wanted} that is finite, not {text}.")
+    if kind is int and value > _MOST:
+        raise InputError(f"{name} must be {wanted} of at most {_MOST}, not {text:.30}.")
     if value < lowest:
         raise InputError(f"{name} must be {wanted} of at least {lowest}, not {text}.")
     if name in RATES and value >= 1:

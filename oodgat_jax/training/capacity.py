@@ -1,6 +1,8 @@
 """What the machine can hold: cores, devices, runs per device, memory of a run."""
 
+import math
 import os
+from typing import Any
 
 import jax
 import jraph
@@ -8,6 +10,9 @@ import numpy as np
 
 from oodgat_jax import graphs
 from oodgat_jax.types import InputError
+
+MOST_DEVICES = 256  # of one process on the CPU, most of them simulated
+EDGE_BYTES = 100  # of an edge while a graph is built: both ends, sorting, indices
 
 
 def devices(graph: jraph.GraphsTuple, total: int) -> list[jax.Device]:
@@ -54,6 +59,86 @@ def run_bytes(graph: jraph.GraphsTuple, heads: int = 4, width: int = 32) -> int:
     return 4 * (per_edge * edges + 12 * heads * width * nodes + 2 * stored)
 
 
+def check_memory(needed: float, what: str, advice: str) -> None:
+    """Raises InputError if more memory is needed than the host has free.
+
+    Args:
+      needed: bytes.
+      what: the subject of the sentence.
+      advice: what to do about it; `{share}` becomes the part that would fit.
+    """
+    free = _free_bytes()
+    if needed <= free:
+        return
+    share = f"{1 / -(-needed // max(free, 1)):.1g}"
+    raise InputError(
+        f"{what} needs about {_readable(needed)} of memory, but {_readable(free)} are "
+        f"free: {advice.format(share=share)}."
+    )
+
+
+def check_features(shape: tuple[int, int], *, is_dense: bool) -> None:
+    """Raises InputError if features [N, F] cannot be held; sparse ones index F."""
+    rows, columns = shape
+    needed = 12 * rows * columns if is_dense else 32 * (rows + columns)
+    fitting = int(columns * _free_bytes() / needed)
+    advice = f"about {fitting} features would fit, so leave some out"
+    check_memory(needed, f"A graph of {rows} nodes with {columns} features", advice)
+
+
+def check_edges(count: int) -> None:
+    """Raises InputError if so many edges cannot be held while a graph is built."""
+    fitting = int(_free_bytes() // EDGE_BYTES)
+    advice = f"about {fitting} edges would fit"
+    check_memory(count * EDGE_BYTES, f"A graph of {count} edges", advice)
+
+
+def check_runs(total: int, num_nodes: int, num_classes: int, detectors: int) -> None:
+    """Raises InputError if the splits and scores of so many runs cannot be held."""
+    each = num_nodes * (8 + 4 * (num_classes + detectors + 1))
+    fitting = int(_free_bytes() // each)
+    advice = f"about {fitting} runs would fit, so ask for fewer splits or seeds"
+    check_memory(total * each, f"Keeping the results of {total} runs", advice)
+
+
+def check_states(state: Any, total: int, at_once: int) -> None:
+    """Raises InputError if the networks of all runs cannot be held.
+
+    Args:
+      state: shapes of one run's state.
+      total: runs in all; their states are kept on the host.
+      at_once: runs on the CPU's devices at a time, with a gradient and an old state.
+    """
+    leaves = jax.tree.leaves(state)
+    each = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
+    fitting = int(_free_bytes() // each) - 3 * at_once
+    advice = (
+        f"about {fitting} runs would fit"
+        if fitting > 0
+        else "make hidden, heads, the number of features or max_steps smaller, in all "
+        "to about {share} of what they are"
+    )
+    runs = "one run" if total == 1 else f"{total} runs"
+    check_memory((total + 3 * at_once) * each, f"The training of {runs}", advice)
+
+
+def check_devices(count: int) -> None:
+    """Raises InputError if a process cannot have so many CPU devices."""
+    if count > MOST_DEVICES:
+        raise InputError(
+            f"One process can simulate at most {MOST_DEVICES} devices, not {count}: "
+            f"choose a smaller --mesh; this machine has {cores()} cores."
+        )
+
+
+def _readable(count: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:,.3g} TB" if count < 1e6 else "a million TB"
+
+
 def cores() -> int:
     """Returns how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -63,10 +148,12 @@ def cores() -> int:
 
 def _free_bytes() -> int:
     """Returns the free memory of the host; half of all where a system tells no more."""
-    page = os.sysconf("SC_PAGE_SIZE")
-    if "SC_AVPHYS_PAGES" in os.sysconf_names:
-        return page * os.sysconf("SC_AVPHYS_PAGES")
-    return page * os.sysconf("SC_PHYS_PAGES") // 2
+    try:
+        with open("/proc/meminfo") as file:
+            found = dict(line.split(":", 1) for line in file)
+        return 1024 * int(found["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def use_cores(count: int | None = None) -> None:

@@ -5,10 +5,13 @@ same bits, on the same mesh or on another one. With several processes all of the
 every function, and the folder must be one that all of them see.
 """
 
+import contextlib
+import fcntl
+import os
 import pathlib
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -22,69 +25,128 @@ class Checkpoints:
     """A folder of checkpoints of one training; the last two are kept.
 
     Args:
-      folder: its own, made if needed.
+      folder: its own, made if needed. One training at a time uses it: a second one,
+        of this process or another, is refused while the first is under way.
       seconds: at least so much time passes between two checkpoints.
+      tell: called with a sentence if a damaged checkpoint is passed over.
     """
 
-    def __init__(self, folder: pathlib.Path, seconds: float = 300.0):
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        seconds: float = 300.0,
+        tell: Callable[[str], None] = lambda sentence: None,
+    ):
         self._folder = pathlib.Path(folder).absolute()
         self._seconds = seconds
+        self._tell = tell
         self._last = time.monotonic()
         self._manager = None
 
     def exists(self) -> bool:
-        """Returns whether the checkpoint folder exists; it may still be empty."""
-        return self._folder.exists()
+        """Returns whether there is a checkpoint to continue from, whole or not."""
+        try:
+            return any(path.name.isdecimal() for path in self._folder.iterdir())
+        except OSError:
+            return False
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other trainings out of the folder while the block runs.
+
+        Raises:
+          InputError: another training is in it, or it cannot be made.
+        """
+        first = jax.process_index() == 0
+        held, reason = _lock(self._folder) if first else (None, "")
+        try:
+            if placement.from_first(float(bool(reason))):
+                raise InputError(
+                    reason or "The first process gave up: see its message."
+                )
+            yield
+        finally:
+            self._close()
+            if held is not None:
+                with contextlib.suppress(OSError):
+                    self._folder.rmdir()  # only if nothing was saved
+                os.close(held)
+
+    def how_to_continue(self) -> str:
+        """Returns the sentence for whoever stops a training after `save`."""
+        return f"The same command continues from the checkpoint in {self._folder}."
 
     def is_due(self) -> bool:
-        """Whether it is time for one, as the first process's clock says."""
+        """Returns whether it is time for one, as the first process's clock says."""
         late = time.monotonic() - self._last >= self._seconds
         return bool(placement.from_first(late))
 
     def save(self, states: Mapping[int, Any], total: int) -> None:
-        """Keeps the states of the runs that have begun, of so many runs in all."""
+        """Saves the states of the runs that have begun, of so many runs in all."""
         from orbax import checkpoint as ocp  # here, since it takes seconds to import
 
         step = sum(int(state.step) for state in states.values())
         tree = _table(states, total)
+        if step in self._open().all_steps():
+            return  # nothing has happened since
         self._open().save(step, args=ocp.args.StandardSave(tree), force=True)
         self._last = time.monotonic()
 
     def load(self, like: Any, total: int) -> dict[int, Any]:
-        """States by run from the last checkpoint; none if there is no checkpoint.
+        """Returns states by run from the last whole checkpoint; none if there is none.
 
         Args:
           like: one run's state, of which only shapes and types are used.
           total: runs in all.
         """
-        if self._open().latest_step() is None:
-            return {}
+        wanted = _table({0: jax.tree.map(_zeros, like)}, total)
+        damaged = []
+        for step in sorted(self._open().all_steps(), reverse=True):
+            table = self._restore(step, wanted)
+            if table is not None:
+                self._pass_over(damaged, step)
+                return _states(table, wanted, jax.tree.structure(like))
+            damaged.append(step)
+        if damaged:
+            raise InputError(
+                f"No checkpoint in {self._folder} can be read, or they are of other "
+                "runs: delete the folder, or choose another --out."
+            )
+        return {}
+
+    def _restore(self, step: int, wanted: dict[str, Any]) -> dict[str, Any] | None:
+        """Returns the table of a checkpoint; None if it is damaged or of other runs."""
         from orbax import checkpoint as ocp
 
-        wanted = _table({0: jax.tree.map(_zeros, like)}, total)
-        step = self._open().latest_step()
         try:
             args = ocp.args.StandardRestore(wanted)
-            table = self._open().restore(step, args=args)
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(
-                f"The checkpoint in {self._folder} is not of these runs: delete the "
-                "folder, or choose another --out."
-            ) from error
-        structure = jax.tree.structure(like)
-        columns = [np.asarray(table["leaves"][name]) for name in wanted["leaves"]]
-        return {
-            int(run): jax.tree.unflatten(structure, [column[run] for column in columns])
-            for run in np.flatnonzero(table["started"])
-        }
+            table = jax.tree.map(np.asarray, self._open().restore(step, args=args))
+        except Exception:  # orbax and tensorstore have many kinds for damaged files
+            return None
+        same = jax.tree.map(lambda a, b: (a.shape, a.dtype) == (b.shape, b.dtype),
+                            table, wanted)  # fmt: skip
+        return table if all(jax.tree.leaves(same)) else None
+
+    def _pass_over(self, damaged: list[int], step: int) -> None:
+        """Removes checkpoints that cannot be read, now that an older one can."""
+        for each in damaged:
+            self._open().delete(each)
+        if damaged:
+            self._tell(
+                f"The newest checkpoint in {self._folder} is damaged: continuing from "
+                f"the one before, {damaged[0] - step} steps earlier in all."
+            )
 
     def clear(self) -> None:
         """Removes them all, when the training has ended."""
+        self._close()
+        if jax.process_index() == 0:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _close(self) -> None:
         if self._manager is not None:
             self._manager.close()
             self._manager = None
-        if jax.process_index() == 0:
-            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _open(self):
         if self._manager is None:
@@ -109,6 +171,43 @@ def _table(states: Mapping[int, Any], total: int) -> dict[str, Any]:
             column[run] = leaves[number]
         columns[f"{number:03d}"] = column
     return {"started": started, "leaves": columns}
+
+
+def _states(table: dict[str, Any], wanted: dict[str, Any], structure: Any) -> dict:
+    columns = [table["leaves"][name] for name in wanted["leaves"]]
+    return {
+        int(run): structure.unflatten([column[run] for column in columns])
+        for run in np.flatnonzero(table["started"])
+    }
+
+
+def _lock(folder: pathlib.Path) -> tuple[int | None, str]:
+    """Returns the descriptor of the locked folder, or a sentence on why there is none.
+
+    A lock on a folder leaves no file behind, and ends with the process.
+    """
+    try:
+        while True:
+            folder.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(os.fstat(descriptor), os.stat(folder)):
+                    return descriptor, ""
+            except FileNotFoundError:
+                pass  # whoever had the lock has just removed the folder: make it again
+            except BlockingIOError:
+                os.close(descriptor)
+                return None, (
+                    f"Another process trains the same into {folder}: wait for it, or "
+                    "choose another --out."
+                )
+            os.close(descriptor)
+    except OSError as error:
+        return None, (
+            f"Checkpoints cannot be kept in {folder} ({error.strerror}): choose "
+            "another --out."
+        )
 
 
 def _zeros(leaf: Any) -> np.ndarray:

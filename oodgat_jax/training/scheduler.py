@@ -23,7 +23,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from oodgat_jax import graphs
-from oodgat_jax.training import capacity, placement
+from oodgat_jax.training import capacity, interrupts, placement
 from oodgat_jax.training.checkpoints import Checkpoints
 from oodgat_jax.training.loop import advance, start, train_step
 from oodgat_jax.training.mesh import GRAPH, RUNS
@@ -67,6 +67,18 @@ def train(
       progress: called after every call to the devices.
       checkpoints: where to save them, and to continue from if there are some.
     """
+    with interrupts.deferred():
+        if checkpoints is None:
+            return _train(task, graph, runs, schedule, devices, slots, mesh, progress)
+        with checkpoints.locked():
+            return _train(
+                task, graph, runs, schedule, devices, slots, mesh, progress, checkpoints
+            )
+
+
+def _train(
+    task, graph, runs, schedule, devices, slots, mesh, progress, checkpoints=None
+) -> State:
     total = runs.key.shape[0]
     if mesh is None:
         mesh = Mesh(np.array(devices or capacity.devices(graph, total)), (RUNS,))
@@ -75,7 +87,9 @@ def train(
     sharded = graphs.is_sharded(graph)
     shared = graph if sharded else placement.put(graph, mesh)
     program = program_on(task, schedule, mesh, slots, sharded)
-    results, begun = _resume(program, shared, runs, slots * rows, checkpoints)
+    like = _state_shapes(program, shared, runs, slots * rows)
+    capacity.check_states(like, total, min(total, slots * rows))
+    results, begun = _resume(like, total, checkpoints)
     queue = Queue(total, slots * rows, results)
     states, checks = None, 1
     while queue.busy():
@@ -94,11 +108,14 @@ def train(
         seen = placement.fetch((states.done, states.step, states.best_score))
         seconds = placement.from_first(time.perf_counter() - began)
         checks = _pace(checks, seconds, schedule)
-        due = checkpoints if checkpoints and checkpoints.is_due() else None
+        stop = bool(placement.from_first(interrupts.noted()))
+        due = checkpoints if checkpoints and (stop or checkpoints.is_due()) else None
         going = _rows(states, queue) if due or seen[0].any() else {}
         results |= {run: going[run] for run in queue.finish(seen[0])}
         if due and queue.busy():
             due.save(begun | going | results, total)
+        if stop and queue.busy():
+            interrupts.leave(checkpoints.how_to_continue() if checkpoints else "")
         if progress:
             progress(_progress(queue, results, seen))
         queue.refill()
@@ -108,14 +125,22 @@ def train(
     return jax.tree.map(lambda *leaves: np.stack(leaves), *order)
 
 
-def _resume(program, graph, runs, slots, checkpoints) -> tuple[dict, dict]:
-    """Loads states by run from the last checkpoint: of finished runs, and of all."""
-    if checkpoints is None or not checkpoints.exists():
-        return {}, {}
+def _state_shapes(
+    program: Program, graph: jraph.GraphsTuple, runs: Run, slots: int
+) -> State:
+    """Returns the shapes of one run's state."""
     total = runs.key.shape[0]
     batch = jax.tree.map(lambda leaf: leaf[np.arange(slots) % total], runs)
     shapes = jax.eval_shape(program.start, graph, program.place(batch))
-    like = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), shapes)
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), shapes)
+
+
+def _resume(
+    like: State, total: int, checkpoints: Checkpoints | None
+) -> tuple[dict[int, State], dict[int, State]]:
+    """Loads states by run from the last checkpoint: of finished runs, and of all."""
+    if checkpoints is None or not checkpoints.exists():
+        return {}, {}
     begun = checkpoints.load(like, total)
     return {run: state for run, state in begun.items() if state.done}, begun
 
