@@ -45,10 +45,7 @@ class Checkpoints:
 
     def exists(self) -> bool:
         """Returns whether there is a checkpoint to continue from, whole or not."""
-        try:
-            return any(path.name.isdecimal() for path in self._folder.iterdir())
-        except OSError:
-            return False
+        return bool(self._steps())
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -100,42 +97,59 @@ class Checkpoints:
           total: runs in all.
         """
         wanted = _table({0: jax.tree.map(_zeros, like)}, total)
-        damaged = []
-        for step in sorted(self._open().all_steps(), reverse=True):
+        steps = self._steps()
+        for step in steps:
             table = self._restore(step, wanted)
             if table is not None:
-                self._pass_over(damaged, step)
+                self._keep_only(step, steps)
                 return _states(table, wanted, jax.tree.structure(like))
-            damaged.append(step)
-        if damaged:
+        if steps:
             raise InputError(
                 f"No checkpoint in {self._folder} can be read, or they are of other "
                 "runs: delete the folder, or choose another --out."
             )
         return {}
 
+    def _steps(self) -> list[int]:
+        """Returns the steps of all checkpoints, the last one first."""
+        try:
+            names = [path.name for path in self._folder.iterdir()]
+        except OSError:
+            return []
+        return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
+
     def _restore(self, step: int, wanted: dict[str, Any]) -> dict[str, Any] | None:
         """Returns the table of a checkpoint; None if it is damaged or of other runs."""
         from orbax import checkpoint as ocp
 
         try:
-            args = ocp.args.StandardRestore(wanted)
-            table = jax.tree.map(np.asarray, self._open().restore(step, args=args))
+            with ocp.StandardCheckpointer() as reader:
+                found = reader.restore(self._folder / str(step) / "default", wanted)
+            table = jax.tree.map(np.asarray, found)
+            same = jax.tree.map(_is_like, table, wanted)
         except Exception:  # orbax and tensorstore have many kinds for damaged files
             return None
-        same = jax.tree.map(lambda a, b: (a.shape, a.dtype) == (b.shape, b.dtype),
-                            table, wanted)  # fmt: skip
         return table if all(jax.tree.leaves(same)) else None
 
-    def _pass_over(self, damaged: list[int], step: int) -> None:
-        """Removes checkpoints that cannot be read, now that an older one can."""
-        for each in damaged:
-            self._open().delete(each)
+    def _keep_only(self, step: int, steps: list[int]) -> None:
+        """Removes newer checkpoints, which cannot be read, now that this one can."""
+        damaged = [each for each in steps if each > step]
         if damaged:
             self._tell(
                 f"The newest checkpoint in {self._folder} is damaged: continuing from "
                 f"the one before, {damaged[0] - step} steps earlier in all."
             )
+        try:
+            self._remove(damaged)
+            self._open()
+        except Exception:  # an older one has damaged facts, which orbax stumbles over
+            self._remove([each for each in steps if each != step])
+
+    def _remove(self, steps: list[int]) -> None:
+        if jax.process_index() == 0:
+            for step in steps:
+                shutil.rmtree(self._folder / str(step), ignore_errors=True)
+        placement.from_first(0.0)  # the others wait for the first
 
     def clear(self) -> None:
         """Removes them all, when the training has ended."""
@@ -208,6 +222,10 @@ def _lock(folder: pathlib.Path) -> tuple[int | None, str]:
             f"Checkpoints cannot be kept in {folder} ({error.strerror}): choose "
             "another --out."
         )
+
+
+def _is_like(found: np.ndarray, wanted: np.ndarray) -> bool:
+    return (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
 
 
 def _zeros(leaf: Any) -> np.ndarray:

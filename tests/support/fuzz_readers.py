@@ -1,7 +1,7 @@
 """Mutated raw files against the readers: no exception but InputError, and no hang.
 
-  python tests/fuzz_readers.py --count=10000
-  python tests/fuzz_readers.py --count=1000 --readers=wiki-cs --seed=7
+  python tests/support/fuzz_readers.py --count=10000
+  python tests/support/fuzz_readers.py --count=1000 --readers=wiki-cs --seed=7
 
 Every input is a tiny graph's files in the real format with one of them mutated: bytes
 changed, cut, repeated, removed, or swapped with those of another place. CI runs a fixed
@@ -19,6 +19,8 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 
 from oodgat_jax import datasets
 from oodgat_jax.types import InputError

@@ -1,6 +1,6 @@
 """Many processes save models to one folder, some are killed, and a reader reads on.
 
-  python tests/hammer_saves.py --saves=1000 --writers=8
+  python tests/support/hammer_saves.py --saves=1000 --writers=8
 
 Ends with an error unless the reader found a whole model every time, and the folder
 holds one model and the note of a user at the end.
@@ -18,6 +18,7 @@ import time
 import numpy as np
 
 from oodgat_jax.estimator import persistence
+from oodgat_jax.estimator.answers import Report
 from oodgat_jax.methods import recipes
 
 
@@ -36,8 +37,11 @@ def model(number: int) -> persistence.Model:
         classes=["a", "b"],
         num_features=3,
         threshold=float(number),
-        report={},
-        labeled={},
+        report=Report(9, 0, 1.0, 1.0, 5, 0.5, 0)._asdict(),
+        labeled={"nodes": [0, 3], "codes": [0, 1], "digest": "none"},
+        feature_names=["x", "y", "z"],
+        scaling={"mean": [0.0, 1.0, 2.0], "deviation": [1.0, 1.0, 0.5]},
+        calibration_scores=[0.1, 0.2],
     )
 
 
