@@ -75,7 +75,7 @@ def test_half_goes_in_pairs_and_the_larger_share_contains_the_smaller():
 
 
 def test_wrong_choices_are_named():
-    with pytest.raises(InputError, match="no 'outer' edges"):
+    with pytest.raises(InputError, match="no kind of edges 'outer'"):
         edge_kinds.without(SQUARE, "outer")
     with pytest.raises(InputError, match=r"is 1\.5"):
         edge_kinds.without(SQUARE, "inter", 1.5)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sklearn.datasets
-from oodgat_jax.datasets.assemble import divide_by_row_sums, tidy_edges
 from support import raw_files
 
 from oodgat_jax import datasets
+from oodgat_jax.datasets.loading import divide_by_row_sums, tidy_edges
 from oodgat_jax.datasets.readers import musae
 from oodgat_jax.types import InputError
 
