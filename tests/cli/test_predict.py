@@ -154,8 +154,18 @@ MISTAKES = {
     "picture is nodes": (NODES, EDGES, ("--picture=nodes.csv",), "must end in .png"),
     "threshold": (NODES, EDGES, ("--threshold=high",), "'high'"),
     "setting": (NODES, EDGES, ("--set=speed",), "'speed' is not a setting"),
-    "npz of pickles": (NODES, EDGES, ("--nodes=bad.npz", "--edges="), "bad.npz is not an npz"),
-    "not an npz": (NODES, EDGES, ("--nodes=text.npz", "--edges="), "text.npz is not an npz"),
+    "npz of pickles": (
+        NODES,
+        EDGES,
+        ("--nodes=bad.npz", "--edges="),
+        "bad.npz is not an npz",
+    ),
+    "not an npz": (
+        NODES,
+        EDGES,
+        ("--nodes=text.npz", "--edges="),
+        "text.npz is not an npz",
+    ),
 }
 
 

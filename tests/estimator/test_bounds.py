@@ -22,7 +22,7 @@ def choose_step(random, choosing, others):
 def stated(seed, unknown_share, calibration_count=40, threshold="quantile"):
     """One fit's words, and the truth: (interval, lost, least, unknown share)."""
     random = np.random.default_rng(seed)
-    unknown_count = int(round(unknown_share * KNOWN / (1 - unknown_share)))
+    unknown_count = round(unknown_share * KNOWN / (1 - unknown_share))
     choosing = random.normal(size=(15, WIDTH))
     calibration = random.normal(size=(calibration_count, WIDTH))
     known = random.normal(size=(KNOWN, WIDTH))

@@ -1,0 +1,123 @@
+"""detect under signals and beside itself: a checkpoint, a sentence, an exit code."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+LONG = (
+    *("--method=mlp", "--splits=1", "--seeds=1", "--set=hidden=8"),
+    *("--set=max_steps=40001", "--set=patience=40001"),
+)
+SIGNALS = {signal.SIGTERM: (143, "Terminated"), signal.SIGINT: (130, "Interrupted")}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def interruptible():
+    """A child obeys SIGINT even where the tests were started to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def start(out, cache, *more):
+    return subprocess.Popen(
+        [sys.executable, "-m", "experiments.detect", *LONG, f"--out={out}", *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OODGAT_CACHE_DIR": str(cache), "OODGAT_DATA_DIR": ""},
+    )
+
+
+def wait_for_checkpoint(process, out):
+    """Until there is one, made every call to the devices."""
+    for _ in range(1200):
+        if any(out.glob("checkpoints/*/[0-9]*/commit_success.txt")):
+            return
+        try:
+            process.wait(timeout=0.05)
+        except subprocess.TimeoutExpired:
+            continue
+        break
+    raise AssertionError(process.communicate()[1])
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_saves_a_checkpoint_and_says_how_to_continue(tmp_path, cache, number):
+    process = start(tmp_path, cache, "--checkpoint_seconds=0")
+    with process:
+        wait_for_checkpoint(process, tmp_path)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=300)
+    code, word = SIGNALS[number]
+    assert process.returncode == code, err
+    last = err.splitlines()[-1]
+    assert last.startswith(
+        f"{word}: stopped before the end. The same command continues"
+    )
+    assert "Traceback" not in err
+    assert not (tmp_path / "results.jsonl").exists()
+    with start(tmp_path, cache) as again:
+        _, err = again.communicate(timeout=300)
+    assert again.returncode == 0, err
+    assert "Continuing from the last checkpoint" in err
+    assert [p.name for p in sorted(tmp_path.iterdir())] == [
+        "digits-mlp.npz",
+        "results.jsonl",
+    ]
+
+
+def test_the_same_command_beside_itself_is_refused(tmp_path, cache):
+    with start(tmp_path, cache, "--checkpoint_seconds=0") as first:
+        wait_for_checkpoint(first, tmp_path)
+        with start(tmp_path, cache, "--checkpoint_seconds=0") as second:
+            _, err = second.communicate(timeout=300)
+        assert second.returncode == 2, err
+        assert "Another process trains the same into" in err.splitlines()[-1]
+        assert "Traceback" not in err
+        _, err = first.communicate(timeout=300)
+    assert first.returncode == 0, err
+    lines = (tmp_path / "results.jsonl").read_text().splitlines()
+    assert len(lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("flag", "sentence"),
+    [
+        ("--splits=1000000", "at most 100000 splits times seeds"),
+        ("--mesh=runs:1000000", "at most 256 devices, not 1000000"),
+        ("--set=hidden=2000000000", "TB of memory"),
+        ("--dataset=generated-1000-2000000000", "at most 999000 edges"),
+        ("--dataset=generated-10-5", "at least 480"),
+        ("--detectors=", "at least one detector"),
+        ("--max_unpacked_mb=0", "--max_unpacked_mb=0 is wrong"),
+    ],
+)
+def test_what_cannot_be_done_is_said_at_once(tmp_path, cache, flag, sentence):
+    with start(tmp_path, cache, flag) as process:
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 2, err
+    assert sentence in err.splitlines()[-1]
+    assert "Traceback" not in err
+
+
+def test_help_shows_zero_and_false(cache, tmp_path):
+    process = subprocess.run(
+        [sys.executable, "-m", "oodgat_jax.cli.predict", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "--seed (default: 0)" in process.stdout
+    assert "--directed (default: false)" in process.stdout
+    assert "--escape (default: true)" in process.stdout
+    assert "--save (default: none)" in process.stdout
+    assert "--ignore (default: none)" in process.stdout
