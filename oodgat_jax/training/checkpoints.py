@@ -190,7 +190,7 @@ def _table(states: Mapping[int, Any], total: int) -> dict[str, Any]:
 def _states(table: dict[str, Any], wanted: dict[str, Any], structure: Any) -> dict:
     columns = [table["leaves"][name] for name in wanted["leaves"]]
     return {
-        int(run): structure.unflatten([column[run] for column in columns])
+        int(run): jax.tree.unflatten(structure, [column[run] for column in columns])
         for run in np.flatnonzero(table["started"])
     }
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from oodgat_jax.datasets.arrays import as_features
+from oodgat_jax.datasets.arrays import MOST_FEATURES, as_features
 from oodgat_jax.datasets.readers import npz
 from oodgat_jax.graphs import DENSE_FROM
 from oodgat_jax.types import InputError
@@ -173,11 +173,14 @@ def _csr(
     if any(part.dtype.kind not in "iu" for part in places):
         raise InputError(f"{path}: indices, indptr and shape must be whole numbers.")
     rows, columns = (int(size) for size in shape)
-    if rows != len(indptr) - 1 or not 0 < columns < 2**31:
+    if rows != len(indptr) - 1:
         raise InputError(
-            f"{path}: a CSR matrix of shape [{rows}, {columns}] needs {rows + 1} "
-            f"entries in indptr, where there are {len(indptr)}, and from 1 to "
-            f"{2**31 - 1} columns."
+            f"{path}: a CSR matrix of {rows} rows needs {rows + 1} entries in indptr, "
+            f"but there are {len(indptr)}."
+        )
+    if not 0 < columns <= MOST_FEATURES:
+        raise InputError(
+            f"{path}: the shape says {columns} features: give at most {MOST_FEATURES}."
         )
     if len(data) != len(indices) or not _is_index(indices, columns):
         raise InputError(
