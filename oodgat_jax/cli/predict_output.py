@@ -143,7 +143,9 @@ def expectations(report: Report) -> list[str]:
 
 
 def check_verdict(verdict: str, classes: list) -> None:
-    """Raises InputError if a class has the name of the verdict."""
+    """Raises InputError if a class has the name of the verdict, or it has none."""
+    if not verdict:
+        raise InputError("--verdict needs a word for nodes of no known class.")
     if verdict in {str(name) for name in classes}:
         raise InputError(
             f"A class is called '{verdict}', as nodes of no known class are: choose "

@@ -57,6 +57,8 @@ WRONG = {
     "labels of two axes": {"labels": np.ones((6, 1))},
     "too few ids": {"ids": np.array(["a"])},
     "ids twice": {"ids": np.array(["a"] * 6)},
+    "characters that do not exist": {"ids": np.array([2**21] * 6, "u4").view("U1")},
+    "half characters": {"labels": np.array([0xD800] * 6, "u4").view("U1")},
     "names of two axes": {"feature_names": np.array([["a", "b", "c", "d"]])},
 }
 

@@ -58,4 +58,14 @@ def _array(content: bytes) -> np.ndarray:
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != rest:
         raise ValueError(f"an array of shape {shape} is not of its {rest} bytes")
     flat = np.frombuffer(content, dtype, offset=stream.tell(), count=math.prod(shape))
+    if dtype.kind == "U" and not _is_text(flat):
+        raise ValueError("it has text with characters that do not exist")
     return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def _is_text(array: np.ndarray) -> bool:
+    """Returns whether every character is one of Unicode and can be written."""
+    codes = np.frombuffer(
+        array.tobytes(), array.dtype.byteorder.replace("|", "=") + "u4"
+    )
+    return not ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any()

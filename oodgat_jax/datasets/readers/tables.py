@@ -100,6 +100,10 @@ def read_edges(
     header, rows = _read(path, form, may_be_empty=True)
     flag = "--source_column and --target_column"
     _need(path, header, [columns.source, columns.target], flag)
+    if columns.source == columns.target:
+        raise InputError(
+            f"{flag} both name '{columns.source}': an edge needs two columns."
+        )
     row = {name: number for number, name in enumerate(ids)}
     ends = header.index(columns.source), header.index(columns.target)
     pairs = np.empty((len(rows), 2), np.int64)
@@ -244,6 +248,8 @@ def _read(
 ) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The header, and every row with its line number."""
     delimiter = form.delimiter or ("\t" if path.suffix == ".tsv" else ",")
+    if len(delimiter) != 1 or delimiter in '\r\n"':
+        raise InputError(f"--delimiter must be one character, not {delimiter!r}.")
     encoding = "utf-8-sig" if form.encoding == "utf-8" else form.encoding
     try:
         with open(path, newline="", encoding=encoding) as file:
