@@ -17,6 +17,8 @@ oodgat_jax.cli.predict` is the same command.
 import pathlib
 import sys
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from absl import flags
@@ -194,7 +196,7 @@ def _check_flags() -> None:
         raise InputError("Name the table of nodes with --nodes.")
     if FLAGS.model and FLAGS.save:
         raise InputError("--save cannot be combined with --model, which fits nothing.")
-    reasons = []
+    reasons: list[tuple[Sequence[str], str]] = []
     if FLAGS.model:
         reasons.append((FITTING, "--model, which was fitted already"))
     if pathlib.Path(FLAGS.nodes).suffix == ".npz":
@@ -300,9 +302,9 @@ def _fit(nodes: tables.Nodes, edges: np.ndarray) -> OODGATClassifier:
         )
 
 
-def _show_warning(message, *where: object) -> None:
+def _show_warning(message: Any, *where: Any, **more: Any) -> None:
     """Prints a warning of the library as a sentence."""
-    del where
+    del where, more
     print(message, file=sys.stderr)
 
 
@@ -319,4 +321,4 @@ def _threshold() -> str | float:
 
 
 if __name__ == "__main__":
-    sys.exit(console())
+    console()

@@ -64,7 +64,7 @@ def draw(
     figure = Figure(figsize=(6, 3.2))
     axis = figure.subplots()
     low, high = float(score.min()), float(score.max())
-    bins = np.linspace(low, max(high, low + 1e-6), BINS)
+    bins = np.linspace(low, max(high, low + 1e-6), BINS).tolist()
     labelled = np.array([not inputs.is_missing(label) for label in labels or ()])
     if not labelled.any():
         axis.hist(score, bins, color=COLOURS[1], label="nodes")

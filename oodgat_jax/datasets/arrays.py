@@ -48,7 +48,7 @@ def from_arrays(
     num_nodes = matrix.shape[0]
     pairs = as_pairs(edges, num_nodes)
     codes, known = _codes(labels, num_nodes, id_classes)
-    senders, receivers = tidy_edges(*pairs.T, num_nodes, directed)
+    senders, receivers = tidy_edges(pairs[:, 0], pairs[:, 1], num_nodes, directed)
     return Dataset(
         name=name,
         features=matrix,

@@ -65,7 +65,7 @@ class OODGATClassifier(BaseEstimator):
         method: str = "oodgat",
         detector: str | None = None,
         members: int = 4,
-        settings: Mapping[str, float] | None = None,
+        settings: Mapping[str, float | int | str] | None = None,
         threshold: str | float = "quantile",
         keep: float = 0.95,
         held_out: float = 1 / 3,
@@ -250,9 +250,10 @@ class OODGATClassifier(BaseEstimator):
         loaded.threshold_ = model.threshold
         loaded.report_ = Report(**model.report)
         loaded.feature_names_in_ = model.feature_names
-        loaded.scaling_ = model.scaling and scaling.Scaling(
-            **{name: np.array(column) for name, column in model.scaling.items()}
-        )
+        loaded.scaling_ = None
+        if model.scaling is not None:
+            columns = {name: np.array(model.scaling[name]) for name in model.scaling}
+            loaded.scaling_ = scaling.Scaling(**columns)
         loaded.calibration_scores_ = np.array(model.calibration_scores)
         loaded._fitted = None
         return loaded
@@ -312,13 +313,14 @@ class OODGATClassifier(BaseEstimator):
         learned = np.flatnonzero(split.train)
         digest = known_nodes.digest(graph, learned)
         self.labeled_ = Labeled(learned, split.labels[learned], digest)
-        self._fitted = self._answer(graph)
+        self._fitted: Answer | None = self._answer(graph)
 
     def _decide(
         self, codes: np.ndarray, held_out: holding_out.HeldOut, failed: int
     ) -> None:
         """Chooses the threshold, and reports what it does."""
-        score, calibration = self._fitted.score, held_out.calibration
+        fitted = self.answer()
+        score, calibration = fitted.score, held_out.calibration
         # Few nodes serve better together; of them, nothing is then said.
         judged = calibration if calibration.any() else held_out.choosing
         self.calibration_scores_ = np.sort(score[judged]).astype(np.float64)
@@ -330,7 +332,7 @@ class OODGATClassifier(BaseEstimator):
         else:
             self.threshold_ = float(self.threshold)
         self.report_ = answers.report(
-            self._fitted,
+            fitted,
             codes,
             held_out.all,
             calibration,

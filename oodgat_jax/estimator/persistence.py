@@ -236,7 +236,8 @@ def _shapes(model: Model) -> "_Numbers":
 
 def _fits(found: Any, wanted: "_Numbers") -> bool:
     """Returns whether all leaves are there, each with the same axis of members."""
-    if jax.tree.structure(found) != jax.tree.structure(_plain(wanted._asdict())):
+    structures = [jax.tree.structure(t) for t in (found, _plain(wanted._asdict()))]
+    if len(set(structures)) > 1:
         return False
     leaves = jax.tree.leaves(found)
     if not all(isinstance(leaf, np.ndarray) and leaf.ndim for leaf in leaves):

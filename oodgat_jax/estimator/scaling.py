@@ -52,7 +52,7 @@ def apply(
     """Returns the scaled features [N, F] float32, always finite."""
     if scaling is None:
         return features
-    if scipy.sparse.issparse(features):
+    if not isinstance(features, np.ndarray):
         features = features.toarray()
     scaled = np.empty(features.shape, np.float32)
     for rows, out in zip(_blocks(features), _blocks(scaled), strict=True):

@@ -151,7 +151,8 @@ def _first(blocks: Iterator[np.ndarray], rows: int) -> Iterator[np.ndarray]:
 
 
 def _parse(path: Path, lines: bytes, kind: type, width: int | None) -> np.ndarray:
-    block = np.loadtxt(io.BytesIO(lines), kind, delimiter=",", comments=None, ndmin=2)
+    text = io.BytesIO(lines)
+    block: np.ndarray = np.loadtxt(text, kind, delimiter=",", comments=None, ndmin=2)
     if width is not None and block.shape[1] != width:
         raise bad(path, f"has lines of {block.shape[1]} numbers, not of {width}")
     return block

@@ -10,6 +10,7 @@ import itertools
 import pickle
 import pickletools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -23,7 +24,7 @@ class _Inert:
 
     def __init__(self, *arguments: object) -> None:
         self.arguments = arguments
-        self.state: object = None
+        self.state: Any = None
 
     def __setstate__(self, state: object) -> None:
         self.state = state
@@ -86,7 +87,7 @@ def _check_memo(data: bytes) -> None:
     can put at billions.
     """
     for opcode, place, _ in pickletools.genops(data):
-        if opcode.name.endswith("PUT") and int(place) > len(data):
+        if opcode.name.endswith("PUT") and int(place or 0) > len(data):
             raise pickle.UnpicklingError(f"it remembers an object at place {place}")
 
 
