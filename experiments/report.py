@@ -90,6 +90,8 @@ def content(study: Study, *records: Records) -> report_page.Content:
         reason = str(error).rstrip(".")
     except KeyError as error:
         reason = f"a record lacks {error}"
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
+        reason = f"an entry is of the wrong kind, {error}"
     raise InputError(
         f"The records of {study.file} cannot be shown ({reason}): correct the file, or "
         "move it away."

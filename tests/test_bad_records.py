@@ -1,10 +1,12 @@
 """Records that somebody has changed by hand: one sentence with the line."""
 
 import json
+import pathlib
 
 import pytest
 from support.example_records import record
 
+from experiments import report
 from oodgat_jax.records import append_records, read_lines, read_records
 from oodgat_jax.types import InputError
 
@@ -46,3 +48,15 @@ def test_endless_nesting_is_one_sentence(tmp_path, read):
 def test_a_folder_is_not_a_file_of_records(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         read_records(tmp_path)
+
+
+def test_lines_of_the_wrong_kind_are_one_sentence_in_the_report(tmp_path):
+    """Lines of any keys, as of benchmark, are not checked when they are read."""
+    whole = pathlib.Path(report.__file__).parent / "records" / "benchmark.jsonl"
+    lines = [json.loads(line) for line in whole.read_text().splitlines()]
+    for line in lines:
+        line |= {k: "text" for k, v in line.items() if isinstance(v, float)}
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    (tmp_path / "benchmark.jsonl").write_text(text)
+    with pytest.raises(InputError, match=r"benchmark\.jsonl cannot be shown .*kind"):
+        report.draw(tmp_path)
