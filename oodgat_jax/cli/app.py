@@ -5,6 +5,7 @@ one sentence and 130, SIGTERM in one sentence and 143; only a bug shows a traceb
 """
 
 import importlib
+import io
 import os
 import pathlib
 import sys
@@ -76,16 +77,17 @@ def run(
             return _complain(_stopped("Interrupted", error, goes_on), INTERRUPTED)
         except interrupts.Terminated as error:
             return _complain(_stopped("Terminated", error, goes_on), TERMINATED)
-        except BrokenPipeError:  # whoever reads the output has read enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return CLOSED
+        except BrokenPipeError:
+            return _closed()
         except jax.errors.JaxRuntimeError as error:
             if jax.process_count() == 1:
                 raise
             _complain(cluster.LOST.format(reason=_first_line(error)), LOST)
             cluster.leave(LOST)
+            return LOST
 
-    sys.stdout.reconfigure(errors="replace")  # a terminal may lack the sign ±
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal may lack the sign ±
     app.run(guarded, flags_parser=lambda argv: _parse(argv, list(definitions), text))
 
 
@@ -116,7 +118,7 @@ def _plugins(arguments: Sequence[str]) -> list[str]:
 
 
 def out_folder(name: str) -> pathlib.Path:
-    """The folder, made if needed, after checking that a file can be written there."""
+    """Returns the folder, made if needed, after a check that it can be written to."""
     folder = pathlib.Path(name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -131,7 +133,10 @@ def out_folder(name: str) -> pathlib.Path:
 
 def _parse(argv: Sequence[str], names: Sequence[str], text: str) -> Sequence[str]:
     if any(argument in HELP for argument in argv[1:]):
-        print(_help(names, text))
+        try:
+            print(_help(names, text), flush=True)
+        except BrokenPipeError:
+            sys.exit(_closed())
         sys.exit(0)
     try:
         return flags.FLAGS(argv)
@@ -149,7 +154,7 @@ def _sentence(error: flags.Error) -> str:
 
 
 def _help(names: Sequence[str], text: str) -> str:
-    """What the binary is for, then its flags with defaults and meanings."""
+    """Returns what the binary is for, then its flags with defaults and meanings."""
     lines = [text.strip(), "", "Flags:"]
     for flag in (flags.FLAGS[name] for name in names):
         lines.append(f"  --{flag.name} (default: {_default(flag)})")
@@ -170,13 +175,13 @@ def _no_arguments(argv: Sequence[str]) -> None:
 
 
 def _start_jax() -> None:
-    """One device per core, and compiled programs kept for the next process.
+    """Makes one device per core, and keeps compiled programs for the next process.
 
     JAX's own variables (JAX_COMPILATION_CACHE_DIR, JAX_ENABLE_COMPILATION_CACHE) win.
     """
     logging.set_verbosity(logging.WARNING)  # JAX tells which platforms it lacks
     cluster.start()
-    if jax.config.jax_compilation_cache_dir:
+    if jax.config.values["jax_compilation_cache_dir"]:
         return
     folder = download.cache_dir() / "compiled"
     try:
@@ -205,6 +210,12 @@ def tell(sentence: str) -> None:
     """Prints a sentence on stderr, from the process that writes."""
     if cluster.is_writer():
         print(sentence, file=sys.stderr)
+
+
+def _closed() -> int:
+    """Gives up on an output whose reader has read enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return CLOSED
 
 
 def _complain(sentence: str, code: int) -> int:

@@ -7,6 +7,7 @@ its own --process_id, or by a scheduler that JAX knows (Slurm, GKE, TPU pods): t
 
 import os
 import sys
+from typing import Any
 
 import jax
 from absl import flags
@@ -50,7 +51,7 @@ def start() -> None:
 
 
 def mesh() -> Mesh | None:
-    """The mesh that --mesh asks for; None for the default of a single process."""
+    """Builds the mesh that --mesh asks for; None: the default of one process."""
     if FLAGS.mesh:
         return meshes.build(meshes.parse(FLAGS.mesh))
     if jax.process_count() > 1:
@@ -59,7 +60,7 @@ def mesh() -> Mesh | None:
 
 
 def is_writer() -> bool:
-    """Whether this process writes records and prints; the first one does."""
+    """Returns whether this process writes records and prints; the first one does."""
     return jax.process_index() == 0
 
 
@@ -81,7 +82,7 @@ def _check(coordinator: str | None, count: int | None, number: int | None) -> No
         raise InputError(
             f"--coordinator takes host:port of the first process, not '{coordinator}'."
         )
-    if number is not None and not number < count:
+    if number is not None and count is not None and not number < count:
         raise InputError(
             f"--process_id counts from 0 to {count - 1}, one less than "
             f"--num_processes, and cannot be {number}."
@@ -89,7 +90,7 @@ def _check(coordinator: str | None, count: int | None, number: int | None) -> No
 
 
 def _join(flag: dict) -> int:
-    """The number of processes, after all of them have met."""
+    """Returns the number of processes, after all of them have met."""
     if flag["coordinator"] is not None:
         names = ("coordinator", "num_processes", "process_id")
         _initialize(*(flag[name] for name in names))
@@ -103,10 +104,11 @@ def _join(flag: dict) -> int:
     return int(os.environ.get("SLURM_NTASKS", 1))
 
 
-def _initialize(*where) -> None:
+def _initialize(*where: Any) -> None:
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     try:
-        jax.distributed.initialize(*where, heartbeat_timeout_seconds=HEARTBEAT)
+        initialize: Any = jax.distributed.initialize
+        initialize(*where, heartbeat_timeout_seconds=HEARTBEAT)
     except RuntimeError as error:
         raise InputError(
             f"The processes could not meet ({str(error).splitlines()[0]}): check that "

@@ -54,7 +54,7 @@ class Line:
 
 
 def describe(progress: Progress) -> str:
-    """One line on where the runs are, without the time."""
+    """Returns one line on where the runs are, without the time."""
     return (
         f"{progress.finished}/{progress.total} runs done, {progress.going} going, "
         f"{progress.steps} steps, validation {progress.score:.3f} of 2"

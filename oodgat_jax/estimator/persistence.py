@@ -171,7 +171,7 @@ def _defaults() -> dict[str, Any]:
 
 
 def _parameters_name(folder: pathlib.Path, facts: dict[str, Any]) -> str:
-    """The file of the parameters, which must be one that `save` could have written."""
+    """Returns the file of the parameters, one that `save` could have written."""
     entry = facts.get("parameters")
     name = entry.get("file") if isinstance(entry, dict) else None
     if not isinstance(name, str) or not PARAMETERS.fullmatch(name):
@@ -259,7 +259,7 @@ def _plain(tree: Any) -> Any:
 
 
 def _is_model(facts: Any) -> bool:
-    """Whether `save` wrote this, in this version or in the first."""
+    """Returns whether `save` wrote this, in this version or in the first."""
     if not isinstance(facts, dict):
         return False
     versions = facts.get("versions")
@@ -276,13 +276,13 @@ def _holds_model(folder: pathlib.Path) -> bool:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether only `save` gives such a name, so that it may be removed."""
+    """Returns whether only `save` gives such a name, so that it may be removed."""
     return bool(PARAMETERS.fullmatch(name)) or name.startswith(DRAFT)
 
 
 @contextlib.contextmanager
 def _locked(folder: pathlib.Path) -> Iterator[None]:
-    """One writer at a time; a lock on a folder leaves no file behind."""
+    """Lets one writer in at a time; a lock on a folder leaves no file behind."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -11,13 +11,13 @@ from oodgat_jax.types import InputError
 
 
 def bad(path: Path, problem: str) -> InputError:
-    """The error for a file whose content is not what its format promises."""
+    """Returns the error for a file whose content is not what its format promises."""
     return InputError(f"{path} {problem}; replace it with the published file.")
 
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn any failure to read `path` into an InputError that names it.
+    """Turns any failure to read `path` into an InputError that names it.
 
     Parsers of foreign bytes fail in more ways than can be listed, so everything is
     caught here; the original error stays attached as the cause.
@@ -35,7 +35,7 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def integers(values: object, path: Path, what: str) -> np.ndarray:
-    """`values` as a flat int64 array; refuses fractions, text and nesting."""
+    """Returns values as a flat int64 array; refuses fractions, text and nesting."""
     # Lists in lists may be few bytes of a pickle and gigabytes of an array.
     if isinstance(values, list) and any(type(value) is not int for value in values):
         raise bad(path, f"holds {what} that are not a flat list of integers")
@@ -48,20 +48,20 @@ def integers(values: object, path: Path, what: str) -> np.ndarray:
 
 
 def within(values: np.ndarray, low: int, high: int, path: Path, what: str) -> None:
-    """Refuse integers outside low..high."""
+    """Refuses integers outside low..high."""
     wrong = values[(values < low) | (values > high)]
     if wrong.size:
         raise bad(path, f"holds {what} {wrong[0]}, outside {low}..{high}")
 
 
 def finite(features: np.ndarray, path: Path) -> None:
-    """Refuse features that are NaN or infinite."""
+    """Refuses features that are NaN or infinite."""
     if not np.isfinite(features).all():
         raise bad(path, "holds features that are not finite numbers")
 
 
 def csr(parts: Mapping[str, np.ndarray], path: Path) -> scipy.sparse.csr_array:
-    """A float32 CSR array from its parts `data`, `indices`, `indptr` and `shape`."""
+    """Builds a float32 CSR array from `data`, `indices`, `indptr` and `shape`."""
     rows, columns = (int(size) for size in parts["shape"])
     data = np.asarray(parts["data"])
     if data.dtype.kind not in "fiub":

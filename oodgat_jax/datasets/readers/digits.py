@@ -16,7 +16,7 @@ BRIGHTEST = 16
 
 
 def nearest(pixels: np.ndarray, k: int) -> np.ndarray:
-    """[N, k] ids of the k nearest other rows, by Euclidean distance.
+    """Returns ids of the k nearest other rows, by Euclidean distance: [N, k].
 
     Integer pixels give exact distances and ties go to the lower id, so that the
     graph is the same on every machine; a library search breaks ties as it likes.
@@ -48,6 +48,6 @@ def neighbor_graph(k: int) -> RawGraph:
 
 
 def read(folder: Path, source: Source) -> RawGraph:
-    """The default graph; nothing is read from `folder`."""
+    """Returns the default graph; nothing is read from `folder`."""
     del folder, source
     return neighbor_graph(NEIGHBORS)

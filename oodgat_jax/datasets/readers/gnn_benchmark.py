@@ -25,7 +25,7 @@ def _consistent(
 
 
 def read(folder: Path, source: Source) -> RawGraph:
-    """Adjacency, features and labels of the one npz file of the source."""
+    """Reads adjacency, features and labels from the one npz file of the source."""
     (name,) = source.files
     path = folder / name
     with checks.reading(path):

@@ -22,7 +22,7 @@ LASTFM_DIMENSIONS = 128
 
 
 def _rows(path: Path) -> list[list[str]]:
-    """The lines of a csv file below its header, all of the same length."""
+    """Reads the lines of a csv file below its header, all of the same length."""
     with path.open(encoding="utf-8-sig", newline="") as stream:
         header, *rows = [row for row in csv.reader(stream, strict=True) if row]
     for number, row in enumerate(rows, start=1):
@@ -32,7 +32,7 @@ def _rows(path: Path) -> list[list[str]]:
 
 
 def _targets(path: Path) -> list[str]:
-    """The class of nodes 0..N-1, as text."""
+    """Reads the class of nodes 0..N-1, as text."""
     with checks.reading(path):
         classes = {int(row[0]): row[-1] for row in _rows(path)}
         if sorted(classes) != list(range(len(classes))):
@@ -50,7 +50,7 @@ def _links(path: Path, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _multi_hot(path: Path, num_nodes: int) -> scipy.sparse.csr_array:
-    """Binary features; columns are the distinct feature ids in ascending order.
+    """Reads binary features; columns are the feature ids in ascending order.
 
     A node without an entry has no features.
     """
@@ -72,7 +72,7 @@ def _multi_hot(path: Path, num_nodes: int) -> scipy.sparse.csr_array:
 
 
 def read_facebook(folder: Path, source: Source) -> RawGraph:
-    """Facebook page-page graph; class ids follow the alphabet (tvshow is 3)."""
+    """Reads the Facebook page-page graph; class ids follow the alphabet."""
     del source
     path = folder / "musae_facebook_target.csv"
     names = _targets(path)
@@ -85,7 +85,7 @@ def read_facebook(folder: Path, source: Source) -> RawGraph:
 
 
 def read_lastfm(folder: Path, source: Source) -> RawGraph:
-    """LastFM-Asia, its features reduced to 128 dimensions.
+    """Reads LastFM-Asia, its features reduced to 128 dimensions.
 
     The 128-dimensional feature file the paper's authors used is no longer served.
     The published lists of liked artists (7,842 of them) are reduced here by a
@@ -106,7 +106,7 @@ def read_lastfm(folder: Path, source: Source) -> RawGraph:
 
 
 def reduce(features: scipy.sparse.csr_array, dimensions: int) -> np.ndarray:
-    """[N, dimensions] float32: truncated SVD with a fixed seed."""
+    """Reduces features by a truncated SVD with a fixed seed: [N, dimensions]."""
     import sklearn.decomposition  # here, since it takes seconds to import
 
     svd = sklearn.decomposition.TruncatedSVD(dimensions, random_state=0)

@@ -34,7 +34,7 @@ def open_folder(
     *,
     directed: bool = False,
 ) -> StreamedGraph:
-    """A graph of that layout, its labels read and the rest left for `read`.
+    """Opens a graph of that layout, its labels read and the rest left for `read`.
 
     Args:
       folder: holds `raw`; its name is the graph's name.
@@ -84,7 +84,7 @@ def _edges(
 
 
 def _rows(path: Path, num_nodes: int, start: int, stop: int) -> np.ndarray:
-    """Features of the nodes from start to stop, float32."""
+    """Reads features of the nodes from start to stop, float32."""
     kept, row = [], 0
     for block in _first(_blocks(path, np.float32), num_nodes):
         low, high = np.clip([start - row, stop - row], 0, len(block))
@@ -97,7 +97,7 @@ def _rows(path: Path, num_nodes: int, start: int, stop: int) -> np.ndarray:
 
 
 def _labels(path: Path, num_nodes: int) -> np.ndarray:
-    """Classes, -1 where there is none: [N] int32."""
+    """Reads classes, -1 where there is none: [N] int32."""
     blocks = _first(_blocks(path, np.float64, 1), num_nodes)
     found = np.concatenate([*blocks, np.empty((0, 1))])[:, 0]
     _complete(path, len(found), num_nodes)
@@ -114,7 +114,7 @@ def _complete(path: Path, rows: int, num_nodes: int) -> None:
 
 
 def _single(path: Path) -> int:
-    """The only number of a file."""
+    """Reads the only number of a file."""
     blocks = _first(_blocks(path, np.int64, 1), 1)
     found = np.concatenate([*blocks, np.empty((0, 1), np.int64)])
     if found.shape != (1, 1) or found[0, 0] < 0:

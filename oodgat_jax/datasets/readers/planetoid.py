@@ -63,7 +63,7 @@ class _Unpickler(pickle.Unpickler):
     """Admits the names above and refuses every other one."""
 
     def find_class(self, module: str, name: str) -> object:
-        """The admitted object for a name in the pickle."""
+        """Returns the admitted object for a name in the pickle."""
         try:
             return _ADMITTED[module, name]
         except KeyError:
@@ -73,7 +73,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def unpickle(path: Path) -> object:
-    """The content of a Planetoid pickle, without running anything it names."""
+    """Reads a Planetoid pickle without running anything it names."""
     with checks.reading(path):
         data = path.read_bytes()
         _check_memo(data)
@@ -92,7 +92,7 @@ def _check_memo(data: bytes) -> None:
 
 
 def _array(content: object, path: Path) -> np.ndarray:
-    """The array of numbers that an inert one describes."""
+    """Builds the array of numbers that an inert one describes."""
     if not isinstance(content, _Array):
         raise checks.bad(path, "does not hold an array where it should")
     _, shape, described, fortran, data = content.state
@@ -126,7 +126,7 @@ def _labels(path: Path, num_rows: int) -> np.ndarray:
 
 
 def _links(path: Path, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Both ends of every link in a dict from node to list of neighbours."""
+    """Returns both ends of every link in a dict from node to list of neighbors."""
     graph = unpickle(path)
     with checks.reading(path):
         if not isinstance(graph, dict):
@@ -144,7 +144,7 @@ def _links(path: Path, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _test_index(path: Path, first: int, count: int, num_nodes: int) -> np.ndarray:
-    """Node ids of the test rows, in the order of the rows."""
+    """Reads node ids of the test rows, in the order of the rows."""
     with checks.reading(path):
         lines = path.read_text(encoding="ascii").split()
         index = checks.integers([int(line) for line in lines], path, "node ids")
@@ -155,7 +155,7 @@ def _test_index(path: Path, first: int, count: int, num_nodes: int) -> np.ndarra
 
 
 def read(folder: Path, source: Source) -> RawGraph:
-    """Rows of `allx`, then the test rows at the places `test.index` gives.
+    """Reads rows of `allx`, then the test rows at the places `test.index` gives.
 
     Citeseer's `test.index` leaves out 15 nodes that `graph` nevertheless links: they
     keep their links (which the published 9,104 count) and have zero features and

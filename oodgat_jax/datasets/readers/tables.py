@@ -246,7 +246,7 @@ def table_text(header: Sequence[str], rows: Sequence[Sequence]) -> str:
 def _read(
     path: pathlib.Path, form: Format, may_be_empty: bool = False
 ) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The header, and every row with its line number."""
+    """Reads the header, and every row with its line number."""
     delimiter = form.delimiter or ("\t" if path.suffix == ".tsv" else ",")
     if len(delimiter) != 1 or delimiter in '\r\n"':
         raise InputError(f"--delimiter must be one character, not {delimiter!r}.")

@@ -11,7 +11,7 @@ from oodgat_jax.datasets.source import RawGraph, Source
 
 
 def _links(lists: list, path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Source and target of every link: list i holds the pages that i links to."""
+    """Returns source and target of every link: list i holds what page i links to."""
     targets = list(itertools.chain.from_iterable(lists))
     receivers = checks.integers(targets, path, "links")
     senders = np.repeat(np.arange(len(lists)), [len(links) for links in lists])
@@ -20,7 +20,7 @@ def _links(lists: list, path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read(folder: Path, source: Source) -> RawGraph:
-    """Dense word vectors, labels and directed links, as stored.
+    """Reads dense word vectors, labels and directed links, as stored.
 
     The published masks are not read: the paper draws its own splits.
     """
