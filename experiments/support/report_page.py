@@ -82,7 +82,7 @@ def section(content: Content) -> str:
     grids = _grids(f"{name}-table", content.tables)
     note = f'<p class="note">{prose(content.note)}</p>\n' if content.note else ""
     return (
-        f'<section aria-labelledby="{name}">\n{_heading(content.title)}'
+        f'<section aria-labeledby="{name}">\n{_heading(content.title)}'
         f"<p>{prose(content.about)}</p>\n{grids}{''.join(plots)}{note}"
         f"{_made(content, name)}</section>\n"
     )
@@ -123,7 +123,7 @@ def _grid(name: str, caption: str, table: tables.Table) -> str:
     return (
         '<figure class="grid">\n'
         f'<figcaption id="{name}">{prose(caption)}</figcaption>\n'
-        f'<div class="box" role="region" tabindex="0" aria-labelledby="{name}">\n'
+        f'<div class="box" role="region" tabindex="0" aria-labeledby="{name}">\n'
         f"{tables.as_html(table)}</div>\n</figure>\n"
     )
 
@@ -132,7 +132,7 @@ def _plot(name: str, caption: str, figure: Figure) -> str:
     element = figures.as_svg(figure, name, caption)
     return (
         '<figure class="plot">\n<div class="box" role="region" tabindex="0" '
-        f'aria-labelledby="{name}-caption">\n{element}</div>\n'
+        f'aria-labeledby="{name}-caption">\n{element}</div>\n'
         f'<figcaption id="{name}-caption">{prose(caption)}</figcaption>\n</figure>\n'
     )
 
@@ -165,6 +165,6 @@ def _absent(absent: Sequence[Absent]) -> str:
         for each in absent
     )
     return (
-        f'<section aria-labelledby="{anchor(ABSENT)}">\n{_heading(ABSENT)}'
+        f'<section aria-labeledby="{anchor(ABSENT)}">\n{_heading(ABSENT)}'
         f"{items}</section>\n"
     )

@@ -7,7 +7,7 @@
 nodes.csv has a row per node: an id, a label (empty where there is none), and a number
 per feature. edges.csv has a row per edge: the ids of its two nodes. See
 `oodgat_jax/datasets/readers/tables.py` for both and for npz. No node needs to be
-labelled as unknown: labelled nodes are held out to choose the model and the threshold.
+labeled as unknown: labeled nodes are held out to choose the model and the threshold.
 
 Written are --out, with a row per node (id, prediction, score, spread, and a probability
 per class), a picture of the scores beside it, and with --save the model. `python -m

@@ -60,18 +60,18 @@ def write(
 def draw(
     path: pathlib.Path, score: np.ndarray, labels: list | None, threshold: float
 ) -> None:
-    """Draws a histogram of the scores, labelled and other nodes apart."""
+    """Draws a histogram of the scores, labeled and other nodes apart."""
     figure = Figure(figsize=(6, 3.2))
     axis = figure.subplots()
     low, high = float(score.min()), float(score.max())
     bins = np.linspace(low, max(high, low + 1e-6), BINS).tolist()
-    labelled = np.array([not inputs.is_missing(label) for label in labels or ()])
-    if not labelled.any():
+    labeled = np.array([not inputs.is_missing(label) for label in labels or ()])
+    if not labeled.any():
         axis.hist(score, bins, color=COLOURS[1], label="nodes")
     else:
-        groups = (("labelled", labelled), ("not labelled", ~labelled))
-        for (name, mask), colour in zip(groups, COLOURS, strict=True):
-            axis.hist(score[mask], bins, alpha=0.65, color=colour, label=name)
+        groups = (("labeled", labeled), ("not labeled", ~labeled))
+        for (name, mask), color in zip(groups, COLOURS, strict=True):
+            axis.hist(score[mask], bins, alpha=0.65, color=color, label=name)
     margin = high - low + 1e-6
     if low - margin <= threshold <= high + margin:  # else it would press all together
         axis.axvline(threshold, color="black", linestyle="--", label="threshold")
@@ -116,23 +116,23 @@ def expectations(report: Report) -> list[str]:
     if report.calibration:
         sure = f"{bounds.CONFIDENCE:.0%}"
         lines.append(
-            f"Judged by {judged} labelled nodes that nothing was chosen by, and if "
-            f"labelled nodes are a random sample of the known ones: between "
+            f"Judged by {judged} labeled nodes that nothing was chosen by, and if "
+            f"labeled nodes are a random sample of the known ones: between "
             f"{report.lost_low:.1%} and {report.lost_high:.1%} of known nodes are "
             f"called unknown ({sure} confidence); {right} of the {judged} got their "
             "class."
         )
     else:
         lines.append(
-            f"Only {judged} labelled nodes could be held out, too few to say how many "
+            f"Only {judged} labeled nodes could be held out, too few to say how many "
             f"known nodes are called unknown: hold out at least "
             f"{bounds.ENOUGH + bounds.LEAST_CHOOSING} by labelling more. {right} of "
             "them got their class."
         )
     if report.least_unknown:
         lines.append(
-            f"At least {report.least_unknown:.1%} of the {report.unlabelled} "
-            f"unlabelled nodes are of unknown classes ({sure} confidence)."
+            f"At least {report.least_unknown:.1%} of the {report.unlabeled} "
+            f"unlabeled nodes are of unknown classes ({sure} confidence)."
         )
     if report.failed_members:
         noun = "member" if report.failed_members == 1 else "members"

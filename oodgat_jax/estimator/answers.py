@@ -43,12 +43,12 @@ class Report(NamedTuple):
     calibration: int  # those of them that nothing was chosen by; 0 if too few
     accuracy: float  # of the class, among the calibration nodes, else the held-out ones
     kept: float  # share of the same nodes at or below the threshold
-    unlabelled: int
+    unlabeled: int
     called_unknown: float  # share of them above the threshold
     failed_members: int  # whose loss stopped being finite; left out
     lost_low: float | None = None  # 95 % interval of the share of known nodes above
     lost_high: float | None = None
-    least_unknown: float | None = None  # share of the unlabelled nodes, 95 % sure
+    least_unknown: float | None = None  # share of the unlabeled nodes, 95 % sure
 
 
 def report(
@@ -74,14 +74,14 @@ def report(
     above = answer.score > threshold
     judged = calibration if calibration.any() else held_out
     right = answer.probabilities.argmax(1) == codes
-    unlabelled = codes < 0
+    unlabeled = codes < 0
     plain = Report(
         held_out=int(held_out.sum()),
         calibration=int(calibration.sum()),
         accuracy=float(right[judged].mean()),
         kept=float(1.0 - above[judged].mean()),
-        unlabelled=int(unlabelled.sum()),
-        called_unknown=float(above[unlabelled].mean()),
+        unlabeled=int(unlabeled.sum()),
+        called_unknown=float(above[unlabeled].mean()),
         failed_members=failed,
     )
     if not plain.calibration:
@@ -89,6 +89,6 @@ def report(
     lost = bounds.lost_count(answer.score[calibration], threshold, keep)
     low, high = bounds.share(lost, plain.calibration)
     least = bounds.least_unknown(
-        int(above[unlabelled].sum()), plain.unlabelled, lost, plain.calibration
+        int(above[unlabeled].sum()), plain.unlabeled, lost, plain.calibration
     )
     return plain._replace(lost_low=low, lost_high=high, least_unknown=least)

@@ -35,10 +35,10 @@ from oodgat_jax.types import InputError
 class OODGATClassifier(BaseEstimator):
     """Finds nodes of unknown classes, and the class of the others.
 
-    No OOD label is needed. Some labelled nodes are held out; training keeps the step
+    No OOD label is needed. Some labeled nodes are held out; training keeps the step
     with the best accuracy on them plus the AUROC of their scores against those of the
-    unlabelled nodes. The latter is u A + (1 - u) / 2, where A is the AUROC against the
-    unknown nodes alone, which nobody has labelled, and u their share: both are largest
+    unlabeled nodes. The latter is u A + (1 - u) / 2, where A is the AUROC against the
+    unknown nodes alone, which nobody has labeled, and u their share: both are largest
     at the same step. Of enough held-out nodes, half only calibrate: they choose the
     threshold and bound what it does, see `estimator.bounds`.
 
@@ -52,7 +52,7 @@ class OODGATClassifier(BaseEstimator):
       settings: hyper-parameters by name, over those of `recipes.recipe(None, method)`.
       threshold: a key of `thresholds.THRESHOLDS`, or a finite number.
       keep: share of known nodes that the threshold 'quantile' keeps.
-      held_out: share of every class's labelled nodes to hold out.
+      held_out: share of every class's labeled nodes to hold out.
       directed: whether an edge carries information in its direction alone.
       random_state: seed of what is held out and of the members; None for a new one at
         every fit.
@@ -100,7 +100,7 @@ class OODGATClassifier(BaseEstimator):
           features: [N, F], dense or scipy sparse, or a table with named columns.
           edges: pairs [E, 2], a scipy sparse matrix [N, N] or a networkx graph.
           labels: one per node, of any kind; -1 where there is none.
-          validation: [N] bool, labelled nodes to hold out; drawn by default.
+          validation: [N] bool, labeled nodes to hold out; drawn by default.
           names: of the features; by default the columns of a table like pandas'.
           progress: see `training.train`.
         """

@@ -53,20 +53,20 @@ def checked(validation: Any, codes: np.ndarray) -> np.ndarray:
             f"{mask.dtype} of shape {mask.shape}."
         )
     if (mask & (codes < 0)).any() or not mask.any():
-        raise InputError("validation must name labelled nodes, at least one.")
+        raise InputError("validation must name labeled nodes, at least one.")
     if len(np.unique(codes[~mask & (codes >= 0)])) < codes.max() + 1:
-        raise InputError("validation must leave a labelled node of every class.")
+        raise InputError("validation must leave a labeled node of every class.")
     return mask
 
 
 def as_split(codes: np.ndarray, choosing: np.ndarray, num_classes: int) -> Split:
     """Returns a split in which unlabeled nodes stand for the unknown ones, in
     validation alone."""
-    unlabelled = codes < 0
+    unlabeled = codes < 0
     return Split(
-        labels=np.where(unlabelled, num_classes, codes).astype(np.int32),
-        is_ood=unlabelled,
-        train=~unlabelled & ~choosing,
-        val=unlabelled | choosing,
+        labels=np.where(unlabeled, num_classes, codes).astype(np.int32),
+        is_ood=unlabeled,
+        train=~unlabeled & ~choosing,
+        val=unlabeled | choosing,
         test=np.zeros(len(codes), bool),
     )

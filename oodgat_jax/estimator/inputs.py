@@ -8,7 +8,7 @@ import numpy as np
 from oodgat_jax.datasets import arrays
 from oodgat_jax.types import InputError
 
-UNKNOWN = -1  # an unlabelled node, and a node of no known class
+UNKNOWN = -1  # an unlabeled node, and a node of no known class
 # What other programs write for a missing value; nobody means a class by it.
 NO_NAMES = ("nan", "none", "null", "n/a", "<na>")
 
@@ -45,7 +45,7 @@ def labels(given: Any, num_nodes: int) -> tuple[list, np.ndarray]:
             "one per node, -1 where there is none."
         )
     has = np.array([not is_missing(value) for value in values], bool)
-    found = {value for value, labelled in zip(values, has, strict=True) if labelled}
+    found = {value for value, labeled in zip(values, has, strict=True) if labeled}
     try:
         classes = sorted(found)
     except TypeError as error:
@@ -65,13 +65,13 @@ def _check_classes(classes: Sequence, codes: np.ndarray) -> None:
         raise InputError("No node has a label: label some nodes of each known class.")
     if len(classes) == 1:
         raise InputError(
-            f"All labelled nodes are of class {classes[0]!r}: at least two known "
+            f"All labeled nodes are of class {classes[0]!r}: at least two known "
             "classes are needed."
         )
     counts = np.bincount(codes[codes >= 0], minlength=len(classes))
     if counts.min() < 2:
         raise InputError(
-            f"Class {classes[int(counts.argmin())]!r} has a single labelled node: "
+            f"Class {classes[int(counts.argmin())]!r} has a single labeled node: "
             "label at least two, one to learn from and one to hold out."
         )
     if (codes >= 0).all():

@@ -13,7 +13,7 @@ from oodgat_jax.types import InputError
 
 PLAIN = (str, int, float, bool)
 MOST_FEATURES = 2**31 - 1
-_WHOLE = ("held_out", "calibration", "unlabelled", "failed_members")
+_WHOLE = ("held_out", "calibration", "unlabeled", "failed_members")
 _MAY_LACK = ("lost_low", "lost_high", "least_unknown")
 
 

@@ -32,7 +32,7 @@ def made():
 
 
 def write_tables(folder, made, labels=True, bom=False):
-    """nodes.csv with ids n0, n1, ...; every tenth node is labelled, classes 0 to 3."""
+    """nodes.csv with ids n0, n1, ...; every tenth node is labeled, classes 0 to 3."""
     with open(folder / "nodes.csv", "w", encoding="utf-8-sig" if bom else None) as file:
         names = [f"x{k}" for k in range(8)]
         writer = csv.writer(file)
@@ -74,7 +74,7 @@ def test_tables_in_predictions_out(made, done):
     assert {row["prediction"] for row in rows} <= {"unknown", "ä0", "ä1", "ä2", "ä3"}
     unknown = sum(row["prediction"] == "unknown" for row in rows)
     assert f"200 nodes, 8 features; {unknown} (" in ran.stdout
-    assert "Only 16 labelled nodes could be held out, too few to say" in ran.stdout
+    assert "Only 16 labeled nodes could be held out, too few to say" in ran.stdout
     assert "confidence" not in ran.stdout
     assert (folder / "out" / "p.png").read_bytes()[:4] == b"\x89PNG"
     assert sorted(path.name for path in (folder / "out").iterdir()) == [
@@ -133,7 +133,7 @@ MISTAKES = {
     "column twice": ("id,a,a\nx,1,1\n", EDGES, (), "two columns 'a'"),
     "one class": (NODES.replace(",l,", ",k,"), EDGES, (), "class 'k'"),
     "single node": (NODES.replace("u,l", "u,"), EDGES, (), "'l' has a single"),
-    "all labelled": (NODES.replace("v,,", "v,k,"), EDGES, (), "Every node has a label"),
+    "all labeled": (NODES.replace("v,,", "v,k,"), EDGES, (), "Every node has a label"),
     "no labels": ("id,a\nx,1\n", EDGES.replace("z,v", "x,x"), (), "node 'y'"),
     "label column": (NODES, EDGES, ("--label_column=kind",), "column 'label' holds"),
     "empty file": ("", EDGES, (), "nodes.csv is empty"),
@@ -257,7 +257,7 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
             assert ran.returncode == 0, ran.stderr
     first, again = (tmp_path / name for name in ("predictions.csv", "again.csv"))
     assert first.read_text() == again.read_text()
-    assert names["model"].report_.unlabelled == (~names["labelled"]).sum()
+    assert names["model"].report_.unlabeled == (~names["labeled"]).sum()
 
 
 def test_the_command_is_installed():

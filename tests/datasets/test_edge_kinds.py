@@ -82,7 +82,7 @@ def test_wrong_choices_are_named():
 
 
 def test_homophily_by_hand():
-    # Node 0: neighbours 1 (same), 2 (other); 1: same; 2: other; 3: alone.
+    # Node 0: neighbors 1 (same), 2 (other); 1: same; 2: other; 3: alone.
     assert edge_kinds.homophily([1, 2, 0, 0], [0, 0, 1, 2], [5, 5, 6, 5]) == 0.5
     assert np.isnan(edge_kinds.homophily([], [], [1, 2]))
     assert edge_kinds.class_homophily(SQUARE) == 0.0

@@ -87,7 +87,7 @@ def test_rows_sum_to_one_and_zero_rows_stay(form):
 # --- digits --------------------------------------------------------------------
 
 
-def test_digits_links_nearest_neighbours_both_ways():
+def test_digits_links_nearest_neighbors_both_ways():
     dataset = datasets.digits(k=3)
     pixels = sklearn.datasets.load_digits().data
     edges = set(edges_of(dataset))

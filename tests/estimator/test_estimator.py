@@ -39,10 +39,10 @@ def fitted(graph):
 
 def test_finds_unknown_nodes_and_classes(graph, fitted):
     _, _, labels, truth = graph
-    unlabelled = labels == "-1"
+    unlabeled = labels == "-1"
     unknown = truth >= 4
     score = fitted.ood_score()
-    auroc = sklearn_metrics.roc_auc_score(unknown[unlabelled], score[unlabelled])
+    auroc = sklearn_metrics.roc_auc_score(unknown[unlabeled], score[unlabeled])
     assert auroc > 0.8
     predicted = fitted.predict()
     kept = ~unknown & (predicted != -1)
@@ -57,10 +57,10 @@ def test_finds_unknown_nodes_and_classes(graph, fitted):
 
 def test_report_counts_what_is_there(graph, fitted):
     report = fitted.report_
-    unlabelled = graph[2] == "-1"
+    unlabeled = graph[2] == "-1"
     assert report.held_out == 16
-    assert report.unlabelled == unlabelled.sum()
-    called = (fitted.ood_score() > fitted.threshold_)[unlabelled].mean()
+    assert report.unlabeled == unlabeled.sum()
+    called = (fitted.ood_score() > fitted.threshold_)[unlabeled].mean()
     assert report.called_unknown == pytest.approx(called)
     assert report.kept >= 0.95
     # 16 nodes are too few to say anything of others.
@@ -119,12 +119,12 @@ def test_directed_edges_stay_so():
 def test_a_grown_graph_needs_no_training(graph, fitted):
     features, edges, _, truth = graph
     twin = np.flatnonzero(truth < 4)[0]
-    neighbours = edges[edges[:, 0] == twin][:, 1]
+    neighbors = edges[edges[:, 0] == twin][:, 1]
     grown = np.vstack([features, features[twin]])
-    more = np.vstack([edges, np.stack([np.full(len(neighbours), 400), neighbours], 1)])
+    more = np.vstack([edges, np.stack([np.full(len(neighbors), 400), neighbors], 1)])
     answer = fitted.answer(grown, more)
     assert answer.score.shape == (401,)
-    # The twin adds an edge to its neighbours, so that it is close but not equal.
+    # The twin adds an edge to its neighbors, so that it is close but not equal.
     assert answer.score[400] == pytest.approx(answer.score[twin], abs=0.1)
     assert fitted.predict(grown, more)[400] == fitted.predict(grown, more)[twin]
 
@@ -171,8 +171,8 @@ def test_any_method(graph, method):
     np.testing.assert_array_equal(model.ood_score(), again.ood_score())
 
 
-def test_training_never_sees_who_is_unlabelled(graph, monkeypatch):
-    """Unlabelled nodes stand for OOD in validation; the losses must not know."""
+def test_training_never_sees_who_is_unlabeled(graph, monkeypatch):
+    """Unlabeled nodes stand for OOD in validation; the losses must not know."""
     features, edges, labels, _ = graph
     fixed = {**SHORT, "patience": 1000, "max_steps": 1}
     held_out = np.zeros(400, bool)
@@ -237,9 +237,9 @@ CASES = {
         {"labels": ["a"] * 20 + ["b"] + [-1] * 379},
         "Class 'b' has a single",
     ),
-    "everything labelled": ({"labels": ["a", "b"] * 200}, "Every node has a label"),
+    "everything labeled": ({"labels": ["a", "b"] * 200}, "Every node has a label"),
     "mixed labels": ({"labels": ["a", 1] * 100 + [-1] * 200}, "one kind"),
-    "validation of unlabelled": ({"validation": np.ones(400, bool)}, "labelled nodes"),
+    "validation of unlabeled": ({"validation": np.ones(400, bool)}, "labeled nodes"),
     "validation of numbers": ({"validation": [1, 2]}, "400 booleans"),
 }
 

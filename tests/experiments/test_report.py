@@ -52,9 +52,7 @@ def page(folder):
 
 def part(page, title):
     """The HTML of one section."""
-    return re.search(rf'<section aria-labelledby="{title}">.*?</section>', page, re.S)[
-        0
-    ]
+    return re.search(rf'<section aria-labeledby="{title}">.*?</section>', page, re.S)[0]
 
 
 # What is shown
@@ -294,7 +292,7 @@ def test_a_figure_shows_the_same_in_light_and_dark(tmp_path):
     path.write_text(report_page.page("Page", [], [content]), encoding="utf-8")
 
     def shares(scheme):
-        """Of pixels in the colour of the ground, and of those far from it."""
+        """Of pixels in the color of the ground, and of those far from it."""
         pixels = browser.screenshot(path, scheme, tmp_path)[..., :3].mean(-1)
         apart = np.abs(pixels - pixels[0, 0])
         return (apart < 0.01).mean(), (apart > 0.7).mean()

@@ -130,13 +130,13 @@ def _links(path: Path, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     graph = unpickle(path)
     with checks.reading(path):
         if not isinstance(graph, dict):
-            raise checks.bad(path, "does not hold a dict of neighbour lists")
+            raise checks.bad(path, "does not hold a dict of neighbor lists")
         # Every neighbor takes a byte at least, unless lists are stored many times.
         if sum(len(ends) for ends in graph.values()) > path.stat().st_size:
             raise checks.bad(path, "holds more neighbors than bytes")
         nodes = checks.integers(list(graph), path, "nodes")
         ends = list(itertools.chain.from_iterable(graph.values()))
-        receivers = checks.integers(ends, path, "neighbours")
+        receivers = checks.integers(ends, path, "neighbors")
         senders = np.repeat(nodes, [len(ends) for ends in graph.values()])
         for ids in (senders, receivers):
             checks.within(ids, 0, num_nodes - 1, path, "node")
