@@ -4,9 +4,10 @@
   python -m experiments.readme --check  changes nothing, exits with 1 if one is stale
 
 A table stands between the lines `<!-- begin generated: NAME -->` and
-`<!-- end generated: NAME -->`; NAME is a study's, or `summary`. A figure is an image
-whose file is called NAME-TITLE.png, as the study's binary calls it. --check looks at
-the tables alone. Takes a few seconds.
+`<!-- end generated: NAME -->`; NAME is a study's, `summary` or `speed`. NAME.made is
+what made a study's records: its command, versions, machine. A figure is an image whose
+file is called NAME-TITLE.png, as the study's binary calls it. --check looks at the
+tables alone. Takes a few seconds.
 """
 
 import collections
@@ -18,8 +19,8 @@ from collections.abc import Callable
 
 from absl import flags
 
-from experiments import end_to_end
-from experiments.support import figures, main_table, study
+from experiments import benchmark, end_to_end
+from experiments.support import figures, main_table, provenance, study
 from experiments.support.studies import STUDIES
 from experiments.support.study_flags import RECORDS_DIR
 from oodgat_jax import atomic_files, tables
@@ -46,6 +47,7 @@ BLOCK = re.compile(
     r"(<!-- begin generated: (\S+) -->\n).*?(<!-- end generated: \2 -->)", re.DOTALL
 )
 
+SPEED_ROWS = 4  # in the README; its page has all
 BY_NAME = {each.name: each for each in STUDIES}
 IMAGE = re.compile(rf"!\[[^]]*\]\(((?:[\w.-]+/)*({'|'.join(BY_NAME)})-([\w-]+)\.png)\)")
 
@@ -56,12 +58,31 @@ def _page(name: str, folder: pathlib.Path) -> str:
 
 def _summary(folder: pathlib.Path) -> str:
     (records,) = study.read(end_to_end.STUDY, folder)
-    return tables.as_markdown(main_table.summary(records))
+    told = main_table.largest_differences(records)
+    return f"{tables.as_markdown(main_table.summary(records))}\n{told}\n"
+
+
+def _speed(folder: pathlib.Path) -> str:
+    """Returns the first rows of the table of speed, and its note."""
+    records = study.read(benchmark.STUDY, folder)
+    (_, table), *_ = benchmark.STUDY.tables(*records)
+    short = tables.as_markdown(table._replace(rows=table.rows[:SPEED_ROWS]))
+    return f"{short}\n{benchmark.STUDY.note(*records)}\n"
+
+
+def _made(name: str, folder: pathlib.Path) -> str:
+    return provenance.markdown(BY_NAME[name], study.read(BY_NAME[name], folder)[0])
 
 
 TABLES: Registry[Callable[[pathlib.Path], str]] = Registry(
     "generated table",
-    {name: functools.partial(_page, name) for name in BY_NAME} | {"summary": _summary},
+    {name: functools.partial(_page, name) for name in BY_NAME}
+    | {
+        f"{name}.made": functools.partial(_made, name)
+        for name, each in BY_NAME.items()
+        if each.read
+    }
+    | {"summary": _summary, "speed": _speed},
 )
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,13 @@ ROWS = (
     Row("OODGAT-ENT", "oodgat", "ENT", "oodgat-ent"),
     Row("OODGAT-ATT", "oodgat", "ATT", "oodgat-att"),
 )
+# Metrics of the summary, and what it calls them.
+HEADLINE = {
+    "auroc": "AUROC",
+    "fpr95": "FPR95",
+    "accuracy": "Accuracy",
+    "weighted_f1": "Joint F1",
+}
 FILE = "end_to_end.jsonl"
 RESAMPLES = 10_000
 NOTE = (
@@ -52,15 +60,74 @@ def draw(records: Sequence[Record], dataset: str) -> tables.Table:
 
 
 def summary(records: Sequence[Record]) -> tables.Table:
-    """Draws mean AUROCs beside the paper's, a row per method, a column per data set."""
-    names = known(records)
-    rows = []
-    for row in ROWS:
-        found = [_latest(records, name, row) for name in names]
-        if any(found):
-            cells = [_mean(row, record) if record else "" for record in found]
-            rows.append([row.title, *cells])
-    return tables.Table(["AUROC", *names], rows, ["", *(["max"] * len(names))])
+    """Draws the best baseline and OODGAT per data set, means beside the paper's."""
+    rows: list[list[tables.Cell | str]] = []
+    for name in known(records):
+        for row, record in filter(
+            None, (_best_baseline(records, name), _ours(records, name))
+        ):
+            cells = [_mean(row, record, metric) for metric in HEADLINE]
+            rows.append([name, row.title, *cells])
+    return tables.Table(["Data set", "Method", *HEADLINE.values()], rows)
+
+
+def largest_differences(records: Sequence[Record]) -> str:
+    """Returns a sentence on what is furthest from the paper, in all and of OODGAT."""
+    found = [
+        difference
+        for name, row in itertools.product(known(records), ROWS)
+        if (record := _latest(records, name, row))
+        for metric in HEADLINE
+        if (difference := _from_paper(row, record, metric))
+    ]
+    if not found:
+        return "The paper has none of these."
+    ours = [difference for difference in found if difference.row in ROWS[-2:]]
+    text = f"Furthest from the paper is {_told(max(found))}"
+    return f"{text}; of OODGAT's figures, {_told(max(ours))}." if ours else f"{text}."
+
+
+class FromPaper(NamedTuple):
+    """How far a figure is from the paper's; the largest gap is the greatest."""
+
+    gap: float  # points, without its sign
+    row: Row
+    dataset: str
+    metric: str
+    mean: float
+    paper: float
+
+
+def _from_paper(row: Row, record: Record, metric: str) -> FromPaper | None:
+    paper = paper_results.figure("end_to_end", row.paper, record["dataset"], metric)
+    if paper is None:
+        return None
+    mean = 100 * float(np.mean(kept_metrics(record)[metric]))
+    return FromPaper(abs(mean - paper), row, record["dataset"], metric, mean, paper)
+
+
+def _told(found: FromPaper) -> str:
+    return (
+        f"the {HEADLINE[found.metric]} of {found.row.title} on {found.dataset}: "
+        f"{found.mean:.1f} here, {found.paper:.1f} there"
+    )
+
+
+def _best_baseline(
+    records: Sequence[Record], dataset: str
+) -> tuple[Row, Record] | None:
+    """Returns the row with the best mean AUROC on test nodes, but for OODGAT's."""
+    found = [(row, _latest(records, dataset, row)) for row in ROWS[:-2]]
+    pairs = [(row, record) for row, record in found if record]
+    if not pairs:
+        return None
+    return max(pairs, key=lambda pair: np.mean(kept_metrics(pair[1])["auroc"]))
+
+
+def _ours(records: Sequence[Record], dataset: str) -> tuple[Row, Record] | None:
+    """Returns OODGAT-ATT's row: validation goes by ATT."""
+    record = _latest(records, dataset, ROWS[-1])
+    return (ROWS[-1], record) if record else None
 
 
 def comparison_table(records: Sequence[Record]) -> tables.Table:
@@ -119,9 +186,9 @@ def note(records: Sequence[Record]) -> str:
     return text + OTHER.format(settings="; ".join(marked)) if marked else text
 
 
-def _mean(row: Row, record: Record) -> tables.Cell:
-    mean = 100 * float(np.mean(kept_metrics(record)["auroc"]))
-    paper = paper_results.figure("end_to_end", row.paper, record["dataset"], "auroc")
+def _mean(row: Row, record: Record, metric: str) -> tables.Cell:
+    mean = 100 * float(np.mean(kept_metrics(record)[metric]))
+    paper = paper_results.figure("end_to_end", row.paper, record["dataset"], metric)
     beside = "" if paper is None else f"({paper:.1f})"
     return tables.Cell(f"{mean:.1f} {beside}".rstrip(), mean, beside)
 
