@@ -16,13 +16,11 @@ sys.path[:0] = [str(HERE / "extensions"), str(HERE.parent)]
 import oodgat_jax  # noqa: E402, F401  (fails here, with a reason, if it is missing)
 
 project = "oodgat-jax"
-author = "The oodgat-jax authors"
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
     "api_pages",
     "command_pages",
     "examples",
@@ -59,6 +57,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-light",
     "pygments_dark_style": "a11y-dark",
 }
+html_context = {"default_mode": "auto"}
 html_last_updated_fmt = None
 html_show_sphinx = False
 html_show_copyright = False

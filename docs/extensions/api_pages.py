@@ -72,7 +72,7 @@ class Api(SphinxDirective):
             lines += _entry(f"{module_name}.{name}", value)
         for name, value in found.items():
             if name not in shown:
-                lines += _data(f"{module_name}.{name}", value)
+                lines += _data(name, value)
         text = "\n".join(["```{eval-rst}", *lines, "```"])
         return self.parse_text_to_nodes(text, allow_section_headings=True)
 
@@ -108,8 +108,8 @@ def _entry(full_name: str, value) -> list[str]:
     return [*lines, ""]
 
 
-def _data(full_name: str, value) -> list[str]:
-    lines = [f".. py:data:: {full_name}", ""]
+def _data(name: str, value) -> list[str]:
+    lines = [f".. py:data:: {name}", ""]
     if isinstance(value, Registry):
         entries = ", ".join(f"``{name}``" for name in value)
         return [*lines, f"   Registered by name: {entries}.", ""]
@@ -153,6 +153,12 @@ def tidy(app, what, name, value, options, lines: list[str]) -> None:
         lines += ["", ".. code-block:: python", "", *code.splitlines(), ""]
 
 
+def shorten(app, what, name, value, options, signature, returned):
+    """Leaves out the signature of a NamedTuple, whose fields are shown below it."""
+    is_record = inspect.isclass(value) and issubclass(value, tuple) and _fields(value)
+    return ("", None) if is_record else None
+
+
 def _escape(line: str) -> str:
     parts = re.split(r"(`[^`]*`)", line)
     escaped = [re.sub(r"([*|])|(?<=\w)(_)(?=\W|$)", r"\\\1\2", p) for p in parts[::2]]
@@ -178,4 +184,5 @@ def setup(app) -> dict[str, bool]:
     """Adds the directive."""
     app.add_directive("api", Api)
     app.connect("autodoc-process-docstring", tidy, priority=400)
+    app.connect("autodoc-process-signature", shorten)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
