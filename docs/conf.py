@@ -27,6 +27,7 @@ extensions = [
 ]
 exclude_patterns = ["extensions", "static", "**.ipynb_checkpoints"]
 
+smartquotes = False  # -- begins a flag
 myst_heading_anchors = 4
 myst_enable_extensions = ["attrs_block", "colon_fence", "deflist"]
 nb_execution_mode = "cache"
