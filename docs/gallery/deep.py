@@ -37,7 +37,7 @@ og.register_method(
         hyper={"weight_decay": 0.0},
     ),
 )
-result = og.run("digits", "oodgat-deep", splits=1, seeds=1, settings={"max_steps": 200})
+result = og.run("digits", "oodgat-deep", splits=1, seeds=1, settings={"max_steps": 150})
 print(result)
 
 # %%

@@ -20,7 +20,7 @@ labels = np.where(labeled, truth, -1)
 
 # %%
 # Four networks vote. The threshold keeps 95 % of known nodes that were held out.
-model = og.OODGATClassifier(keep=0.95, settings={"max_steps": 300})
+model = og.OODGATClassifier(keep=0.95, settings={"max_steps": 200})
 model.fit(features, edges, labels)
 predicted = model.predict()
 print(f"found {np.mean(predicted[truth == 2] == -1):.0%} of the unknown nodes,")

@@ -37,7 +37,7 @@ for weight in weights:
         splits=1,
         seeds=3,
         regularizers=(*own, "trust"),
-        settings={"trust": weight, "max_steps": 200},
+        settings={"trust": weight, "max_steps": 150},
     )
     values.append(100 * result.metrics["ATT"]["auroc"])
     print(f"trust = {weight:<4} AUROC {values[-1].round(1)}")

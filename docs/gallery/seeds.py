@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import oodgat_jax as og
 
 og.use_cores()
-few = {"max_steps": 200}
+few = {"max_steps": 150}
 runs = {
     "GCN": (og.run("digits", "gcn", splits=2, seeds=4, settings=few), "ENT"),
     "OODGAT": (og.run("digits", "oodgat", splits=2, seeds=4, settings=few), "ATT"),
