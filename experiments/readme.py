@@ -20,7 +20,7 @@ from collections.abc import Callable
 from absl import flags
 
 from experiments import benchmark, end_to_end
-from experiments.support import figures, main_table, provenance, study
+from experiments.support import figures, main_table, provenance, speed, study
 from experiments.support.studies import STUDIES
 from experiments.support.study_flags import RECORDS_DIR
 from oodgat_jax import atomic_files, tables
@@ -63,9 +63,12 @@ def _summary(folder: pathlib.Path) -> str:
 
 
 def _speed(folder: pathlib.Path) -> str:
-    """Returns the first rows of the table of speed, and its note."""
+    """Returns a few rows on speed, and the note of their study."""
     records = study.read(benchmark.STUDY, folder)
-    (_, table), *_ = benchmark.STUDY.tables(*records)
+    summary = getattr(
+        speed, "summary", lambda found: benchmark.STUDY.tables(found)[0][1]
+    )
+    table = summary(*records)
     short = tables.as_markdown(table._replace(rows=table.rows[:SPEED_ROWS]))
     return f"{short}\n{benchmark.STUDY.note(*records)}\n"
 
