@@ -46,7 +46,7 @@ from absl import flags
 from experiments.support import machine, peers, scale, speed, step_time
 from experiments.support.study import Study, single
 from experiments.support.worker import Worker, in_process
-from oodgat_jax import tables
+from oodgat_jax import graphs, tables
 from oodgat_jax.cli import app
 from oodgat_jax.datasets import DATASETS
 from oodgat_jax.methods import METHODS
@@ -92,6 +92,12 @@ OWN: app.Definitions = {
         flags.DEFINE_list,
         ["1", "2", "4", "8"],
         "With --scale: numbers of simulated devices.",
+        {},
+    ),
+    "kernels": (
+        flags.DEFINE_list,
+        ["auto"],
+        "With --scale: native, sparse, segment, or what auto chooses.",
         {},
     ),
     "steps": (
@@ -182,8 +188,9 @@ def _peer_command(session: Worker, job: step_time.Job, path: pathlib.Path) -> st
 def _scale(folder: pathlib.Path) -> None:
     sizes = _numbers("sizes", scale.SMALLEST) or [scale.SMALLEST]
     devices = _numbers("devices", 1)
+    check_names("kernel", FLAGS.kernels, graphs.KERNELS)
     rows = []
-    for job in scale.jobs(sizes, devices, FLAGS.method, FLAGS.steps):
+    for job in scale.jobs(sizes, devices, FLAGS.method, FLAGS.steps, FLAGS.kernels):
         count = job.devices or "one, whole"
         print(f"measuring {job.nodes} nodes, devices: {count} ...", file=sys.stderr)
         rows.append(in_process(scale.measure, job, FLAGS.plugin))

@@ -87,7 +87,7 @@ class Session:
             "dataset": self._dataset.name,
             "method": self._job.method,
             "variant": self._job.variant,
-            "kernel": _kernel(self._graph),
+            "kernel": kernel_of(self._graph),
             "runs": self._job.runs,
             "steps": self._steps,
             "devices": len(jax.local_devices()),
@@ -197,7 +197,7 @@ def _steps(seconds: float, eleven_steps: float) -> int:
     return 1 + 10 * int(np.clip(seconds / eleven_steps, LEAST_CHECKS, 100))
 
 
-def _kernel(graph) -> str:
+def kernel_of(graph) -> str:
     """Returns the name of the kernel that a graph was built for."""
     if graph.globals.native is not None:
         return "native"
