@@ -25,7 +25,9 @@ The output begins with the device and the versions: paste all of it into a repor
 peer's alternate, and the table gets the median ratio with the lowest and the highest.
 `pyg` is our own plain PyTorch Geometric version of OODGAT, GAT or GCN, run by the
 interpreter --peer_python (pip install 'oodgat-jax[peers]') with as many threads as we
-use cores. Anything else is a command that trains and prints `ms_per_step: X`. Records
+use cores. Anything else is a command that trains and prints `ms_per_step: X`, and if it
+likes `cpu_ms_per_step: X`. Other work on the machine slows down threads that wait for
+each other most: where there is some, the ratio of CPU time is the safer one. Records
 are appended to OUT/benchmark.jsonl.
 
 --scale measures instead what a step on a sharded graph costs each device, for every
@@ -162,12 +164,12 @@ def _in_rounds(job: step_time.Job) -> dict[str, Any]:
         Worker(step_time.Session, job, FLAGS.plugin) as session,
         tempfile.TemporaryDirectory() as folder,
     ):
-        ours = _caller(session, "ms_per_step")
+        ours = _caller(session, "measure")
         if not FLAGS.peer:
-            return session.call("record", ours())
+            return session.call("record", ours().ms)
         command = _peer_command(session, job, pathlib.Path(folder) / "data.npz")
         rounds = peers.alternate(ours, lambda: peers.ask(command), FLAGS.rounds)
-        record = session.call("record", statistics.median(rounds.ours))
+        record = session.call("record", statistics.median(a.ms for a in rounds.ours))
         name = FLAGS.peer_name or (peers.PYG if FLAGS.peer == peers.PYG else "peer")
         return record | rounds.record(name)
 

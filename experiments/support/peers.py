@@ -1,7 +1,7 @@
 """Measures a peer, another implementation of the same training, beside our own.
 
 A peer is a command that trains for a while and prints `ms_per_step: X`, and if it
-likes `about: ...`. Rounds of ours and of the peer's alternate, so that both meet the
+likes `cpu_ms_per_step: X` and `about: ...`. Rounds of ours and of the peer's alternate, so that both meet the
 same machine in the same state, and each round gives a ratio.
 """
 
@@ -26,45 +26,53 @@ TIMEOUT = 3600
 
 
 class Answer(NamedTuple):
-    """What a peer printed."""
+    """What a round of ours or of a peer's measured, per step."""
 
     ms: float
-    about: str
+    cpu_ms: float | None = None  # of all cores together, if it is known
+    about: str = ""
 
 
 class Rounds(NamedTuple):
-    """Times of a step, ms, in alternating rounds."""
+    """Alternating rounds."""
 
-    ours: list[float]
-    theirs: list[float]
-    about: str
+    ours: list[Answer]
+    theirs: list[Answer]
 
     @property
     def ratios(self) -> list[float]:
         """Returns how many times faster ours was, per round."""
-        return [b / a for a, b in zip(self.ours, self.theirs, strict=True)]
+        return [b.ms / a.ms for a, b in zip(self.ours, self.theirs, strict=True)]
+
+    @property
+    def cpu_ratios(self) -> list[float]:
+        """Returns the same of CPU time, which other work on the machine hardly moves."""
+        pairs = zip(self.ours, self.theirs, strict=True)
+        return [b.cpu_ms / a.cpu_ms for a, b in pairs if a.cpu_ms and b.cpu_ms]
 
     def record(self, name: str) -> dict[str, Any]:
         """Returns what a record holds of the peer."""
         return {
             "peer": {
                 "name": name,
-                "about": self.about,
-                "ours_ms": self.ours,
-                "theirs_ms": self.theirs,
+                "about": self.theirs[-1].about,
+                "ours_ms": [a.ms for a in self.ours],
+                "theirs_ms": [b.ms for b in self.theirs],
                 "ratios": self.ratios,
+                "ours_cpu_ms": [a.cpu_ms for a in self.ours],
+                "theirs_cpu_ms": [b.cpu_ms for b in self.theirs],
+                "cpu_ratios": self.cpu_ratios,
             },
-            "peer_ms_per_step": float(np.median(self.theirs)),
+            "peer_ms_per_step": float(np.median([b.ms for b in self.theirs])),
         }
 
 
 def alternate(
-    ours: Callable[[], float], theirs: Callable[[], Answer], rounds: int
+    ours: Callable[[], Answer], theirs: Callable[[], Answer], rounds: int
 ) -> Rounds:
     """Measures ours and theirs in turn."""
     answers = [(ours(), theirs()) for _ in range(rounds)]
-    about = answers[-1][1].about
-    return Rounds([a for a, _ in answers], [b.ms for _, b in answers], about)
+    return Rounds([a for a, _ in answers], [b for _, b in answers])
 
 
 def ask(command: str) -> Answer:
@@ -79,15 +87,22 @@ def ask(command: str) -> Answer:
         )
     except subprocess.TimeoutExpired as error:
         raise InputError(f"--peer took more than {TIMEOUT} s: {command}") from error
-    found = re.findall(r"ms_per_step:\s*([0-9.eE+-]+)", done.stdout)
+    found = _numbers("ms_per_step", done.stdout)
     if done.returncode or not found:
         last = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
         raise InputError(
             f"--peer must print 'ms_per_step: X' and end with exit code 0, but it "
             f"ended with {done.returncode}: {last[-1]}"
         )
+    cpu = _numbers("cpu_ms_per_step", done.stdout)
     about = re.findall(r"^about:\s*(.+)$", done.stdout, re.MULTILINE)
-    return Answer(float(found[-1]), about[-1] if about else "")
+    return Answer(found[-1], cpu[-1] if cpu else None, about[-1] if about else "")
+
+
+def _numbers(name: str, text: str) -> list[float]:
+    """Returns all X of lines `name: X`."""
+    found = re.findall(rf"^{name}:\s*([0-9.eE+-]+)\s*$", text, re.MULTILINE)
+    return [float(number) for number in found]
 
 
 def pyg_command(

@@ -26,8 +26,16 @@ HEADER = (
     "GFLOP/s",
     "of matmul",
 )
-PEER_HEADER = ("peer", "peer ms", "times faster")
-BESIDE = ("Graph", "Method", "Beside", "ms", "their ms", "times faster", "GB")
+PEER_HEADER = ("peer", "peer ms", "times faster", "in CPU time")
+BESIDE = (
+    "Graph",
+    "Method",
+    "Beside",
+    "ms",
+    "their ms",
+    "times faster",
+    "in CPU time",
+)
 ALONE = ("Graph", "Method", "Kernel", "ms", "GB", "compile s", "ns / edge")
 SUMMARY = ("Data set", "ours, ms", "theirs, ms", "times faster")
 AUTHORS = "authors' code"  # the --peer_name that the documents know
@@ -98,12 +106,15 @@ def _row(record: Record, beside: bool) -> list[tables.Cell]:
 
 def _peer(record: Record) -> list[str]:
     name, theirs = record["peer"]["name"], record["peer_ms_per_step"]
-    return [NAMES.get(name, name), f"{theirs:,.0f}", ratio(record)]
+    ratios = _spread(record["peer"]["ratios"])
+    cpu_ratios = _spread(record["peer"]["cpu_ratios"])
+    return [NAMES.get(name, name), f"{theirs:,.0f}", ratios, cpu_ratios]
 
 
-def ratio(record: Record) -> str:
-    """Returns the median ratio of the rounds, with the lowest and the highest."""
-    ratios = record["peer"]["ratios"]
+def _spread(ratios: Sequence[float]) -> str:
+    """Returns the median of the rounds, with the lowest and the highest."""
+    if not ratios:
+        return ""
     return f"{np.median(ratios):.1f} ({min(ratios):.1f}-{max(ratios):.1f})"
 
 
@@ -229,10 +240,9 @@ def _graph(record: Record) -> str:
 
 
 def _beside_row(record: Record) -> list[str]:
-    peer, theirs, times = _peer(record)
-    ms, memory = record["ms_per_step"], record["peak_memory_gb"]
-    method = record["method"]
-    return [_graph(record), method, peer, f"{ms:,.1f}", theirs, times, f"{memory:.1f}"]
+    name, *theirs = _peer(record)
+    ms = f"{record['ms_per_step']:,.1f}"
+    return [_graph(record), record["method"], name, ms, *theirs]
 
 
 def _alone_row(record: Record) -> list[str]:

@@ -72,12 +72,17 @@ class Session:
         self._steps = _steps(job.seconds, warm * job.runs / few.key.shape[0])
         self._seconds(self._steps, few)  # compiles this number of steps
 
-    def ms_per_step(self) -> float:
-        """Trains all runs for about `job.seconds`; returns the time of a step."""
+    def measure(self) -> peers.Answer:
+        """Trains all runs for about `job.seconds`; returns the time of a step.
+
+        CPU time is that of all steps, those that start a run included.
+        """
         together = min(self._job.runs, self._slots or len(jax.local_devices()))
-        watch = Watch(together, self._job.runs)
+        watch, busy = Watch(together, self._job.runs), time.process_time()
         self._seconds(self._steps, self._runs, watch)
-        return watch.ms_per_step()
+        cpu = time.process_time() - busy
+        cpu_ms = 1e3 * cpu / (self._job.runs * self._steps)
+        return peers.Answer(watch.ms_per_step(), cpu_ms)
 
     def record(self, ms: float) -> dict[str, Any]:
         """Returns all that is known of the job, given the time of a step."""

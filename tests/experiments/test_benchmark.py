@@ -82,8 +82,9 @@ def test_a_peer_without_a_figure_is_refused(command):
 
 
 def test_a_peer_is_read():
-    command = "echo about: fast; echo started; echo ms_per_step: 12.5"
-    assert peers.ask(command) == (12.5, "fast")
+    command = "echo about: fast; echo ms_per_step: 12.5; echo cpu_ms_per_step: 20"
+    assert peers.ask(command) == (12.5, 20.0, "fast")
+    assert peers.ask("echo ms_per_step: 1e3") == (1000.0, None, "")
 
 
 def test_rounds_of_ours_and_theirs_alternate():
@@ -91,15 +92,16 @@ def test_rounds_of_ours_and_theirs_alternate():
 
     def ours():
         order.append("ours")
-        return 2.0 * len(order)
+        return peers.Answer(2.0 * len(order), 1.0)
 
     def theirs():
         order.append("theirs")
-        return peers.Answer(20.0, "theirs")
+        return peers.Answer(20.0, 7.0)
 
     found = peers.alternate(ours, theirs, 2)
     assert order == ["ours", "theirs", "ours", "theirs"]
     assert found.ratios == [10.0, pytest.approx(20 / 6)]
+    assert found.cpu_ratios == [7.0, 7.0]
     assert found.record("mine")["peer"]["name"] == "mine"
 
 
@@ -126,7 +128,8 @@ def _record(dataset, ms, method="oodgat", peer=None, theirs=(), **more):
     record |= {"machine": {"processor": "P", "cores": 2}, "others_cores": 0.25}
     record |= {"time": "2026-01-02T03:04:05+00:00"}
     if peer:
-        record |= peers.Rounds([ms] * len(theirs), list(theirs), "").record(peer)
+        ours = [peers.Answer(ms)] * len(theirs)
+        record |= peers.Rounds(ours, [peers.Answer(t) for t in theirs]).record(peer)
     return record | more
 
 
