@@ -1,8 +1,8 @@
 """Measures a peer, another implementation of the same training, beside our own.
 
 A peer is a command that trains for a while and prints `ms_per_step: X`, and if it
-likes `cpu_ms_per_step: X` and `about: ...`. Rounds of ours and of the peer's alternate, so that both meet the
-same machine in the same state, and each round gives a ratio.
+likes `cpu_ms_per_step: X` and `about: ...`. Rounds of ours and of the peer's alternate,
+so that both meet the same machine in the same state, and each round gives a ratio.
 """
 
 import json
@@ -46,7 +46,7 @@ class Rounds(NamedTuple):
 
     @property
     def cpu_ratios(self) -> list[float]:
-        """Returns the same of CPU time, which other work on the machine hardly moves."""
+        """Returns the same of CPU time, which other work hardly changes."""
         pairs = zip(self.ours, self.theirs, strict=True)
         return [b.cpu_ms / a.cpu_ms for a, b in pairs if a.cpu_ms and b.cpu_ms]
 
