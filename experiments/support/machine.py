@@ -1,5 +1,9 @@
 """Measures what the machine can do at best: dense products and memory copies."""
 
+import os
+import pathlib
+import platform
+import re
 import resource
 import sys
 import time
@@ -10,6 +14,8 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+
+from oodgat_jax.training import capacity
 
 
 class Peaks(NamedTuple):
@@ -34,6 +40,58 @@ def peaks() -> Peaks:
         matmul_gflops=2e-9 * count * side**3 / product,
         copy_gbytes=8e-9 * count * length / copy,
     )
+
+
+def describe() -> dict[str, str | int]:
+    """Returns what the figures depend on: device, processor, cores."""
+    device = jax.local_devices()[0]
+    return {
+        "device": device.device_kind,
+        "platform": device.platform,
+        "processor": _processor(),
+        "cores": capacity.cores(),
+        "system": platform.system(),
+    }
+
+
+def _processor() -> str:
+    """Returns the name of the processor as the system tells it."""
+    cpuinfo = pathlib.Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        found = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text())
+        if found:
+            return found[1].strip()
+    return platform.processor() or platform.machine()
+
+
+class OtherWork:
+    """Measures how many cores others use, from when it is made on.
+
+    Processes of ours count as ours once they have ended and been waited for.
+    """
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter(), _busy_seconds(), _own_seconds()
+
+    def cores(self) -> float:
+        """Returns the cores in use by others, on average; 0 where it is not known."""
+        wall, busy, own = self._began
+        spent = _busy_seconds() - busy - (_own_seconds() - own)
+        return max(0.0, spent / (time.perf_counter() - wall))
+
+
+def _busy_seconds() -> float:
+    """Returns the time that all cores were busy since the machine started; or 0."""
+    stat = pathlib.Path("/proc/stat")
+    if not stat.is_file():
+        return 0.0
+    user, nice, system, _, _, *others = stat.read_text().split("\n")[0].split()[1:9]
+    ticks = sum(map(int, (user, nice, system, *others)))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _own_seconds() -> float:
+    return sum(os.times()[:4])
 
 
 def peak_memory_gb() -> float:

@@ -22,11 +22,6 @@ def _tables() -> dict[str, dict[str, dict[str, dict[str, float]]]]:
     return _read()["tables"]
 
 
-def authors_ms(dataset: str) -> float | None:
-    """Returns the milliseconds of a step of the authors' code; None if not measured."""
-    return _read()["authors_code_ms_per_step"].get(dataset)
-
-
 def figure(table: str, method: str, dataset: str, metric: str) -> float | None:
     """Returns the paper's figure in percent; None if the paper gives none.
 

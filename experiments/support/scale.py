@@ -15,6 +15,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from experiments.support import step_time
 from oodgat_jax import experiment, graphs, methods, splits, tables, training
 from oodgat_jax.datasets import streaming
 from oodgat_jax.datasets.generated import Communities
@@ -30,6 +31,7 @@ HEADER = (
     "nodes",
     "edges",
     "devices",
+    "kernel",
     "MB a device",
     "of whole",
     "halo / own nodes",
@@ -45,11 +47,23 @@ class Job(NamedTuple):
     devices: int  # along `graph`; 0: the whole graph on one device
     method: str
     steps: int  # to time; 0: shapes alone
+    kernel: str = "auto"
 
 
-def jobs(sizes: Sequence[int], devices: Sequence[int], method: str, steps: int):
-    """Returns a job per size, for the whole graph and every number of devices."""
-    return [Job(n, d, method, steps) for n in sizes for d in (0, *devices)]
+def jobs(
+    sizes: Sequence[int],
+    devices: Sequence[int],
+    method: str,
+    steps: int,
+    kernels: Sequence[str] = ("auto",),
+) -> list[Job]:
+    """Returns a job per size and kernel, for the whole graph and on all devices."""
+    return [
+        Job(nodes, count, method, steps, kernel)
+        for nodes in sizes
+        for count in (0, *devices)
+        for kernel in kernels
+    ]
 
 
 def measure(job: Job) -> dict:
@@ -72,6 +86,7 @@ def measure(job: Job) -> dict:
         seconds = _seconds(compiled, graph, runs, states, job.steps)
     return {
         **job._asdict(),
+        "kernel": step_time.kernel_of(graph),
         "edges": edges,
         "halo": halo,
         "memory": found.memory,
@@ -82,21 +97,29 @@ def measure(job: Job) -> dict:
 
 
 def draw(records: Sequence[dict]) -> tables.Table:
-    """Draws the latest measurement of each size and number of devices, rising."""
-    latest = {(r["nodes"], r["devices"]): r for r in records}
+    """Draws the latest measurement of each size, number of devices and kernel."""
+    latest = {(r["nodes"], r["devices"], _kernel(r)): r for r in records}
     whole = {
-        nodes: r["memory"] for (nodes, devices), r in latest.items() if not devices
+        (nodes, kernel): r["memory"]
+        for (nodes, devices, kernel), r in latest.items()
+        if not devices
     }
     return tables.Table(HEADER, [_row(latest[key], whole) for key in sorted(latest)])
 
 
-def _row(record: dict, whole: dict[int, int]) -> list[tables.Cell]:
+def _kernel(record: dict) -> str:
+    return record.get("kernel", "sparse")  # what there was before it was recorded
+
+
+def _row(record: dict, whole: dict[tuple[int, str], int]) -> list[tables.Cell]:
     seconds, memory = record["seconds_per_step"], record["memory"]
-    share = memory / whole[record["nodes"]] if record["nodes"] in whole else None
+    of_whole = whole.get((record["nodes"], _kernel(record)))
+    share = memory / of_whole if of_whole else None
     texts = [
         f"{record['nodes']:,}",
         f"{record['edges']:,}",
         str(record["devices"] or "whole"),
+        _kernel(record),
         f"{memory / 1e6:,.0f}",
         "" if share is None else f"{100 * share:.0f} %",
         f"{record['halo']:.2f}",
@@ -109,10 +132,10 @@ def _row(record: dict, whole: dict[int, int]) -> list[tables.Cell]:
 def _made(source: Communities, job: Job, mesh):
     """Returns the graph on its devices, its edges, and halo rows per own node."""
     if not job.devices:
-        graph = graphs.build(streaming.in_memory(source.open()))
+        graph = graphs.build(streaming.in_memory(source.open()), job.kernel)
         graph = placement.put(graph, mesh)
         return graph, graph.senders.shape[0], 0.0
-    placed = shards.shard_stream(source.open(), mesh)
+    placed = shards.shard_stream(source.open(), mesh, job.kernel)
     to, context = placed.layout, placed.graph.globals
     edges = int(np.asarray(context.num_edges.addressable_shards[0].data)[0])
     halo = np.prod(context.send.shape[1:]) / to.size
@@ -127,11 +150,13 @@ def _shaped(source: Communities, job: Job, mesh):
         part = source.read(*to.starts[shard : shard + 2].tolist())
         counts.append(len(part.senders))
         needs.append(shards.sizes(to, shard, part))
-    fit, use_sparse = shards.Sizes(*np.max(needs, 0)), graphs.uses_sparse("auto")
+    fit, width = shards.Sizes(*np.max(needs, 0)), source.num_features
     if not job.devices:
-        graph = _whole_shapes(job.nodes, sum(counts), source.num_features, use_sparse)
+        graph = _whole_shapes(job.nodes, sum(counts), width, job.kernel)
         return _on(mesh, graph, P()), sum(counts), 0.0
-    one = shards.shapes(to, fit, source.num_features, use_sparse)
+    one = shards.shapes(to, fit, width, graphs.uses_sparse(job.kernel))
+    if graphs.uses_native(job.kernel):
+        one = one._replace(globals=one.globals._replace(native=graphs.Native()))
     graph = jax.tree.map(
         lambda x: jax.ShapeDtypeStruct((to.num_shards, *x.shape), x.dtype), one
     )
@@ -139,13 +164,13 @@ def _shaped(source: Communities, job: Job, mesh):
     return _on(mesh, graph, P("graph")), sum(counts), halo
 
 
-def _whole_shapes(nodes: int, edges: int, features: int, use_sparse: bool):
+def _whole_shapes(nodes: int, edges: int, features: int, kernel: str):
     """Returns the shapes of `graphs.build` for a symmetric graph."""
     tiny = graphs.from_edges(
         np.ones((2, features), np.float32),
         np.array([0, 1]),
         np.array([1, 0]),
-        "sparse" if use_sparse else "segment",
+        kernel,
     )
     # The tiny graph has 2 nodes and 4 edges, and pointers of 3.
     grown = {2: nodes, 3: nodes + 1, 4: edges}

@@ -1,167 +1,260 @@
-"""Measures how fast training is, in the process that calls it.
+"""Shows measurements of training steps: as a report to paste, and in documents.
 
-"ms" is the time of a step divided by the runs that train at the same time, taken while
-all devices are busy with runs under way, validation included.
+A ratio is taken within one record only: both sides of it were measured in alternating
+rounds of one run on one machine.
 """
 
-import itertools
-import time
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
 
-import jax
 import numpy as np
 
-from experiments.support import machine
-from oodgat_jax import datasets, experiment, graphs, methods, splits, training
-from oodgat_jax.datasets import streaming
-from oodgat_jax.graphs.sparse import SparseFeatures
-from oodgat_jax.methods import recipes
-from oodgat_jax.types import Dataset
+from experiments.support import paper_results
+from oodgat_jax import tables
+from oodgat_jax.records import Record
+from oodgat_jax.types import InputError
 
-EDGES_PER_NODE = 20
-LEAST_CHECKS = 6  # so that most calls of a run do not start it
-NO_PATIENCE = 1_000_000  # no run stops before the last step
+HEADER = (
+    "data set",
+    "method",
+    "variant",
+    "kernel",
+    "ms",
+    "runs/min",
+    "GB",
+    "compile s",
+    "ns/edge",
+    "GFLOP/s",
+    "of matmul",
+)
+PEER_HEADER = ("peer", "peer ms", "times faster", "in CPU time")
+BESIDE = (
+    "Graph",
+    "Method",
+    "Beside",
+    "ms",
+    "their ms",
+    "times faster",
+    "in CPU time",
+)
+ALONE = ("Graph", "Method", "Kernel", "ms", "GB", "compile s", "ns / edge")
+SUMMARY = ("Data set", "ours, ms", "theirs, ms", "times faster")
+AUTHORS = "authors' code"  # the --peer_name that the documents know
+PREFERRED = (AUTHORS, "pyg")
+NAMES = {"pyg": "PyG"}
+NOTE = (
+    "Milliseconds of a step of one run, validation included, while {runs} runs train "
+    "on {cores} cores; a peer takes its runs one at a time, on as many threads."
+)
+BESIDE_NOTE = (
+    " Ours and theirs were measured in one run, in {rounds} alternating rounds: "
+    "medians, and in parentheses the lowest and the highest ratio of a round."
+)
+MACHINE = (
+    " {processor}, {cores} cores, {first}{last}; other work took {others} "
+    "of the cores meanwhile."
+)
 
 
-class Job(NamedTuple):
-    """One measurement, in its own process."""
-
-    dataset: str  # a name, or the number of nodes of a generated graph
-    variant: str
-    method: str
-    runs: int
-    seconds: float
-    data_dir: str | None
-
-
-class Variant(NamedTuple):
-    """How runs are placed on devices."""
-
-    kernel: str
-    devices: int | None  # None: one per core
-    batched: bool
+def report(records: Sequence[Record]) -> str:
+    """Returns device, versions and figures, to be pasted into a report."""
+    last = records[-1]
+    lines = [
+        f"{name}: {_listed(last[name])}"
+        for name in ("machine", "versions")
+        if name in last
+    ]
+    for record in records:
+        if about := record.get("peer", {}).get("about"):
+            lines.append(f"{record['peer']['name']}: {about}")
+    others = _between([round(r["others_cores"], 1) for r in records])
+    stamp = f"time: {last['time']}; other work took {others} cores meanwhile"
+    lines = [*dict.fromkeys(lines), stamp]
+    return "\n".join([*lines, "", table(records)])
 
 
-VARIANTS = {
-    "one": Variant("sparse", 1, False),
-    "segment": Variant("segment", None, False),
-    "sparse": Variant("sparse", None, False),
-    "vmap": Variant("segment", 1, True),
-}
+def _listed(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
-def measure(job: Job) -> dict[str, Any]:
-    """Trains for about `job.seconds` and returns the record."""
-    variant = VARIANTS[job.variant]
-    training.use_cores(variant.devices)
-    dataset = _dataset(job)
-    graph = graphs.build(dataset, variant.kernel)
-    runs, task, recipe = _prepare(dataset, job)
-    slots = job.runs if variant.batched else None
+def table(records: Sequence[Record]) -> str:
+    """Returns the measurements as aligned text."""
+    beside = any("peer" in record for record in records)
+    header = (*HEADER, *PEER_HEADER) if beside else HEADER
+    rows = [_row(record, beside) for record in records]
+    return tables.as_text(tables.Table(header, rows, ("",) * len(header)))
 
-    def seconds(steps: int, runs: training.Run, watch: Watch | None = None) -> float:
-        schedule = training.Schedule(steps, patience=NO_PATIENCE)
-        began = time.perf_counter()
-        training.train(task, graph, runs, schedule, slots=slots, progress=watch)
-        return time.perf_counter() - began
 
-    few = jax.tree.map(lambda leaf: leaf[: len(jax.local_devices())], runs)
-    cold, warm = seconds(11, few), seconds(11, few)
-    steps = _steps(job.seconds, warm * job.runs / few.key.shape[0])
-    seconds(steps, few)  # compiles this number of steps
-    together = min(job.runs, slots or len(jax.local_devices()))
-    watch = Watch(together, job.runs)
-    seconds(steps, runs, watch)
-    ms = watch.ms_per_step()
-    peaks = machine.peaks()
-    flops = step_flops(graph, recipe, dataset.num_classes)
-    return {
-        "dataset": dataset.name,
-        "method": job.method,
-        "variant": job.variant,
-        "runs": job.runs,
-        "steps": steps,
-        "devices": len(jax.local_devices()),
-        "nodes": graphs.num_nodes(graph),
-        "edges": int(graph.senders.shape[0]),
-        "ms_per_step": ms,
-        "runs_per_minute": 60e3 / (ms * int(recipe["max_steps"])),
-        "compile_seconds": cold - warm,
-        "gflops": flops / ms / 1e6,
-        "peak_memory_gb": machine.peak_memory_gb(),
-        **peaks._asdict(),
+def _row(record: Record, beside: bool) -> list[tables.Cell]:
+    ms = record["ms_per_step"]
+    texts = [
+        record["dataset"],
+        record["method"],
+        record["variant"],
+        record["kernel"],
+        f"{ms:.1f}",
+        f"{record['runs_per_minute']:.1f}",
+        f"{record['peak_memory_gb']:.1f}",
+        f"{record['compile_seconds']:.1f}",
+        f"{1e6 * ms / record['edges']:.0f}",
+        f"{record['gflops']:.1f}",
+        f"{100 * record['gflops'] / record['matmul_gflops']:.0f} %",
+    ]
+    if beside:
+        texts += _peer(record) if "peer" in record else [""] * len(PEER_HEADER)
+    return [tables.Cell(text) for text in texts]
+
+
+def _peer(record: Record) -> list[str]:
+    name, theirs = record["peer"]["name"], record["peer_ms_per_step"]
+    ratios = _spread(record["peer"]["ratios"])
+    cpu_ratios = _spread(record["peer"]["cpu_ratios"])
+    return [NAMES.get(name, name), f"{theirs:,.0f}", ratios, cpu_ratios]
+
+
+def _spread(ratios: Sequence[float]) -> str:
+    """Returns the median of the rounds, with the lowest and the highest."""
+    if not ratios:
+        return ""
+    return f"{np.median(ratios):.1f} ({min(ratios):.1f}-{max(ratios):.1f})"
+
+
+def draw(records: Sequence[Record]) -> list[tuple[str, tables.Table]]:
+    """Draws the latest measurements beside peers, and those of ours alone.
+
+    Raises:
+      InputError: there is none.
+    """
+    beside, alone = _beside(records), _alone(records)
+    if not beside and not alone:
+        raise InputError("There is no measurement of speed.")
+    found = [
+        ("Beside PyTorch", BESIDE, [_beside_row(r) for r in beside]),
+        ("Ours alone", ALONE, [_alone_row(r) for r in alone]),
+    ]
+    return [
+        (title, tables.Table(header, rows)) for title, header, rows in found if rows
+    ]
+
+
+def summary(records: Sequence[Record]) -> tables.Table:
+    """Draws OODGAT beside the authors' code, or else PyG, a row per data set."""
+    chosen: dict[str, Record] = {}
+    for name in reversed(PREFERRED):
+        found = [r for r in _beside(records) if r["peer"]["name"] == name]
+        chosen |= {r["dataset"]: r for r in found if r["method"] == "oodgat"}
+    return tables.Table(
+        SUMMARY,
+        [
+            [
+                name,
+                f"{chosen[name]['ms_per_step']:,.1f}",
+                f"{chosen[name]['peer_ms_per_step']:,.0f}",
+                f"{np.median(chosen[name]['peer']['ratios']):.1f}",
+            ]
+            for name in paper_results.in_order(chosen)
+        ],
+    )
+
+
+def note(records: Sequence[Record]) -> str:
+    """Returns the note below the tables."""
+    shown = [*_beside(records), *_alone(records)]
+    first, *_ = shown
+    text = NOTE.format(runs=first["runs"], cores=first["devices"])
+    if beside := _beside(records):
+        counts = [len(r["peer"]["ratios"]) for r in beside]
+        text += BESIDE_NOTE.format(rounds=_between(counts))
+    return text + "".join(_machines([r for r in shown if "machine" in r]))
+
+
+def _machines(records: Sequence[Record]) -> list[str]:
+    """Returns a sentence per processor: when it was measured on, and its load."""
+    texts = []
+    for name in dict.fromkeys(r["machine"]["processor"] for r in records):
+        here = [r for r in records if r["machine"]["processor"] == name]
+        days = sorted({r["time"][:10] for r in here})
+        texts.append(
+            MACHINE.format(
+                processor=name,
+                cores=here[0]["machine"]["cores"],
+                first=days[0],
+                last=f" to {days[-1]}" if len(days) > 1 else "",
+                others=_between([round(r["others_cores"], 1) for r in here]),
+            )
+        )
+    return texts
+
+
+def _between(values: Sequence[float]) -> str:
+    low, high = min(values), max(values)
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def _beside(records: Sequence[Record]) -> list[Record]:
+    """Returns the latest measurement of each data set, method and peer."""
+    latest = {
+        (r["dataset"], r["method"], r["peer"]["name"]): r
+        for r in records
+        if r["variant"] and "peer" in r
     }
+    names = paper_results.in_order(name for name, *_ in latest)
+    methods = sorted({method for _, method, _ in latest}, key=_oodgat_first)
+    return sorted(
+        latest.values(),
+        key=lambda r: (methods.index(r["method"]), names.index(r["dataset"])),
+    )
 
 
-class Watch:
-    """Looks at the clock when training begins and whenever it reports.
+def _oodgat_first(method: str) -> tuple[bool, str]:
+    return method != "oodgat", method
 
-    Args:
-      together: how many runs train at the same time.
-      total: how many there are.
+
+def _alone(records: Sequence[Record]) -> list[Record]:
+    """Returns the latest measurement without a peer of each data set and variant.
+
+    Records of before the machine was recorded count only if there are no others.
     """
-
-    def __init__(self, together: int, total: int):
-        self._together = together
-        self._seen = [(time.perf_counter(), training.Progress(0, 0, 0, total, 0.0))]
-
-    def __call__(self, progress: training.Progress) -> None:
-        """Notes where the runs are."""
-        self._seen.append((time.perf_counter(), progress))
-
-    def ms_per_step(self) -> float:
-        """Returns the time per step and run, while every device was busy.
-
-        Calls that start runs are left out if there are others: a run of a thousand
-        steps is started once.
-        """
-        busy, under_way, finished_before = [], [], None
-        for (began, before), (ended, after) in itertools.pairwise(self._seen):
-            if before.total - before.finished < self._together:
-                break
-            busy.append((ended - began, after.steps - before.steps))
-            if before.finished == finished_before:
-                under_way.append(busy[-1])
-            finished_before = before.finished
-        spent, steps = np.sum(under_way or busy, axis=0)
-        return 1e3 * spent / steps
+    without = [r for r in records if r["variant"] and "peer" not in r]
+    if any("machine" in r for r in records):
+        without = [r for r in without if "machine" in r]
+    latest = {(r["dataset"], r["method"], r["variant"]): r for r in without}
+    names = paper_results.in_order(name for name, *_ in latest)
+    return sorted(
+        latest.values(),
+        key=lambda r: (
+            _generated(r),
+            _generated(r) and r["nodes"],
+            names.index(r["dataset"]),
+        ),
+    )
 
 
-def step_flops(graph, recipe: recipes.Recipe, num_classes: int) -> int:
-    """Counts multiplications and additions of a step of a two-layer attention network.
-
-    Forward and backward: two products with the features, four products with the
-    graph per layer, three products between the layers.
-    """
-    heads, hidden = int(recipe.get("heads", 1)), int(recipe["hidden"])
-    nodes, edges = graphs.num_nodes(graph), graph.senders.shape[0]
-    sparse = isinstance(graph.nodes, SparseFeatures)
-    stored = (graph.nodes.values if sparse else graph.nodes).size
-    first = 2 * 2 * stored * heads * hidden
-    middle = 3 * 2 * nodes * (heads * hidden) * (heads * num_classes)
-    return first + middle + 4 * 2 * edges * heads * (hidden + num_classes)
+def _generated(record: Record) -> bool:
+    return record["dataset"].startswith("generated")
 
 
-def _dataset(job: Job) -> Dataset:
-    if not job.dataset.isdigit():
-        return datasets.load(job.dataset, job.data_dir)
-    name = f"generated-{job.dataset}-{EDGES_PER_NODE * int(job.dataset)}"
-    return streaming.in_memory(streaming.open_streamed(name, job.data_dir))
+def _graph(record: Record) -> str:
+    if not _generated(record):
+        return record["dataset"]
+    return f"generated, {record['nodes']:,} nodes, {record['edges']:,} edges"
 
 
-def _prepare(
-    dataset: Dataset, job: Job
-) -> tuple[training.Run, training.Task, recipes.Recipe]:
-    known = dataset.name if dataset.name in datasets.DATASETS else None
-    recipe = recipes.recipe(known, job.method)
-    method = methods.METHODS[job.method]
-    module = recipes.module(method, recipe, dataset.num_classes)
-    drawn = [splits.draw(dataset, seed) for seed in range(job.runs)]
-    keys = experiment.keys(range(job.runs))
-    runs = experiment.make_runs(method, [recipe] * job.runs, drawn, keys)
-    return runs, methods.assemble(method, module), recipe
+def _beside_row(record: Record) -> list[str]:
+    name, *theirs = _peer(record)
+    ms = f"{record['ms_per_step']:,.1f}"
+    return [_graph(record), record["method"], name, ms, *theirs]
 
 
-def _steps(seconds: float, eleven_steps: float) -> int:
-    """Returns how many steps, a multiple of ten plus one, take about as long."""
-    return 1 + 10 * int(np.clip(seconds / eleven_steps, LEAST_CHECKS, 100))
+def _alone_row(record: Record) -> list[str]:
+    ms = record["ms_per_step"]
+    kernel: str = record.get("kernel") or record["variant"]
+    batched = ", vmap" if record["variant"] == "vmap" else ""
+    return [
+        _graph(record),
+        record["method"],
+        kernel + batched,
+        f"{ms:,.1f}",
+        f"{record['peak_memory_gb']:.1f}",
+        f"{record['compile_seconds']:.0f}",
+        f"{1e6 * ms / record['edges']:,.0f}",
+    ]

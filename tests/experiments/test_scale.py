@@ -14,11 +14,11 @@ def test_every_size_whole_and_on_every_number_of_devices():
     assert found == [(10, 0), (10, 2), (10, 4), (20, 0), (20, 2), (20, 4)]
 
 
-@pytest.mark.parametrize("kernel", ["segment", "sparse"])
+@pytest.mark.parametrize("kernel", ["segment", "sparse", "auto"])
 def test_shapes_of_a_whole_graph_are_those_of_a_built_one(kernel):
     graph = graphs.build(synthetic.generate(500, 3000, 7), kernel)
     nodes, edges = graph.nodes.shape[0], graph.senders.shape[0]
-    shapes = scale._whole_shapes(nodes, edges, 7, kernel == "sparse")
+    shapes = scale._whole_shapes(nodes, edges, 7, kernel)
     expected = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), graph)
     assert jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), shapes) == expected
 
@@ -42,6 +42,7 @@ def test_the_table_compares_with_the_whole_graph():
         "20,000",
         "400,000",
         "8",
+        "sparse",
         "12",
         "15",
         "%",
