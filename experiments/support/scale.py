@@ -15,7 +15,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from experiments.support import step_time
+from experiments.support import machine, step_time
 from oodgat_jax import experiment, graphs, methods, splits, tables, training
 from oodgat_jax.datasets import streaming
 from oodgat_jax.datasets.generated import Communities
@@ -37,6 +37,7 @@ HEADER = (
     "halo / own nodes",
     "MB moved a step",
     "s a step",
+    "CPU ns / edge",
 )
 
 
@@ -81,9 +82,10 @@ def measure(job: Job) -> dict:
         states = _on(mesh, jax.eval_shape(program.start, graph, runs), P("runs"))
     compiled = program.step.lower(graph, runs, states).compile()
     found = cost.cost(compiled, max(job.devices, 1))
-    seconds = None
+    seconds = cpu_seconds = None
     if job.steps:
-        seconds = _seconds(compiled, graph, runs, states, job.steps)
+        taken = _seconds(compiled, graph, runs, states, job.steps)
+        seconds, cpu_seconds = taken
     return {
         **job._asdict(),
         "kernel": step_time.kernel_of(graph),
@@ -93,6 +95,8 @@ def measure(job: Job) -> dict:
         "cost": found._asdict(),
         "moved": found.moved,
         "seconds_per_step": seconds,
+        "cpu_seconds_per_step": cpu_seconds,
+        "peak_memory_gb": machine.peak_memory_gb(),
     }
 
 
@@ -113,6 +117,7 @@ def _kernel(record: dict) -> str:
 
 def _row(record: dict, whole: dict[tuple[int, str], int]) -> list[tables.Cell]:
     seconds, memory = record["seconds_per_step"], record["memory"]
+    cpu = record.get("cpu_seconds_per_step")
     of_whole = whole.get((record["nodes"], _kernel(record)))
     share = memory / of_whole if of_whole else None
     texts = [
@@ -125,6 +130,7 @@ def _row(record: dict, whole: dict[tuple[int, str], int]) -> list[tables.Cell]:
         f"{record['halo']:.2f}",
         f"{record['moved'] / 1e6:,.1f}",
         "" if seconds is None else f"{seconds:.2f}",
+        "" if cpu is None else f"{1e9 * cpu / record['edges']:.0f}",
     ]
     return [tables.Cell(text) for text in texts]
 
@@ -212,11 +218,12 @@ def _on(mesh, tree, spec: P):
     )
 
 
-def _seconds(compiled, graph, runs, states, steps: int) -> float:
-    """Returns the median time of a step."""
+def _seconds(compiled, graph, runs, states, steps: int) -> tuple[float, float]:
+    """Returns the medians of a step's wall time and of its CPU time."""
     times = []
     for _ in range(steps):
-        began = time.perf_counter()
+        began, busy = time.perf_counter(), time.process_time()
         states = jax.block_until_ready(compiled(graph, runs, states))
-        times.append(time.perf_counter() - began)
-    return float(np.median(times))
+        times.append((time.perf_counter() - began, time.process_time() - busy))
+    wall, cpu = np.median(times, axis=0)
+    return float(wall), float(cpu)
