@@ -9,8 +9,6 @@ from oodgat_jax.datasets import arrays
 from oodgat_jax.types import InputError
 
 UNKNOWN = -1  # an unlabeled node, and a node of no known class
-# What other programs write for a missing value; nobody means a class by it.
-NO_NAMES = ("nan", "none", "null", "n/a", "<na>")
 
 
 def edges(
@@ -116,7 +114,7 @@ def is_missing(value: Any) -> bool:
 
 def _check_names(classes: Sequence) -> None:
     for name in classes:
-        if isinstance(name, str) and name.strip().lower() in NO_NAMES:
+        if isinstance(name, str) and name.strip().lower() in arrays.NO_NAMES:
             raise InputError(
                 f"A label is '{name}', which stands for a missing value elsewhere: "
                 "leave it empty, or give -1, where there is no label."
