@@ -50,7 +50,7 @@ def no_such(kind: str, name: object, known: Iterable[str]) -> InputError:
 
 def check_name(kind: str, name: str, known: Collection[str]) -> None:
     """Raises InputError unless the name is known."""
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise no_such(kind, name, known)
 
 

@@ -131,10 +131,7 @@ def as_features(given: Any) -> np.ndarray | scipy.sparse.csr_array:
             f"There are {matrix.shape[1]} features: give at most {MOST_FEATURES}."
         )
     with np.errstate(over="ignore"):  # what is too large becomes infinite
-        if sparse:
-            matrix = _as_csr(matrix)
-        else:
-            matrix = matrix.astype(np.float32)
+        matrix = _as_csr(matrix) if sparse else matrix.astype(np.float32)
     if not np.isfinite(matrix.data if sparse else matrix).all():
         raise InputError(
             "Features must be finite numbers below 3.4e38 in size, but there is NaN or "
