@@ -240,16 +240,9 @@ def _codes(
             f"Labels must be one per node, [{num_nodes}], not of shape {shape}."
         )
     values = [_label(value) for value in _listed(labels)]
-    named = {value for value in values if value is not None}
-    if all(isinstance(value, int) for value in named):
-        most = max(named, default=0)
-        few = most < max(MOST_CLASSES, num_nodes)
-        classes = list(range(most + 1)) if few else sorted(named)
-    else:
-        values = [value if value is None else str(value) for value in values]
-        classes = sorted(set(map(str, named)))
-    number = {value: at for at, value in enumerate(classes)} | {None: -1}
-    codes = np.array([number[value] for value in values], np.int32)
+    classes = _classes({value for value in values if value is not None}, num_nodes)
+    number = {name: at for at, name in enumerate(classes)}
+    codes = np.array([number.get(str(value), -1) for value in values], np.int32)
     known = [_position(classes, name) for name in _listed(id_classes)]
     present = set(np.unique(codes[codes >= 0]).tolist())
     if len(set(known)) < 2 or not set(known) < present:
@@ -258,6 +251,16 @@ def _codes(
             f"labels, but are {list(id_classes)}."
         )
     return codes, tuple(sorted(set(known)))
+
+
+def _classes(labels: set[int | str], num_nodes: int) -> list[str]:
+    """Returns the names of classes 0, 1, ...: small numbers stay as they are."""
+    whole = [label for label in labels if isinstance(label, int)]
+    if len(whole) < len(labels):
+        return sorted(map(str, labels))
+    most = max(whole, default=0)
+    few = most < max(MOST_CLASSES, num_nodes)
+    return [str(number) for number in (range(most + 1) if few else sorted(whole))]
 
 
 def _listed(given: Any) -> list:
@@ -287,12 +290,11 @@ def _label(value: Any) -> int | str | None:
     return None if value in ("", "-1") else str(value)
 
 
-def _position(classes: Sequence, name: Any) -> int:
+def _position(classes: Sequence[str], name: Any) -> int:
     wanted = str(_label(name))
-    for at, label in enumerate(classes):
-        if str(label) == wanted:
-            return at
-    raise InputError(f"id_classes names {name!r}, which no label is.")
+    if wanted not in classes:
+        raise InputError(f"id_classes names {name!r}, which no label is.")
+    return classes.index(wanted)
 
 
 def _most_test(codes: np.ndarray, known: Sequence[int]) -> int:
