@@ -23,6 +23,7 @@ checkpoint from which the same command continues. Large graphs, clusters: docs/s
 import contextlib
 import hashlib
 import json
+import math
 import pathlib
 import sys
 from typing import Any
@@ -35,8 +36,14 @@ from oodgat_jax import atomic_files, experiment
 from oodgat_jax.cli import app, cluster, progress
 from oodgat_jax.datasets import streaming
 from oodgat_jax.methods import METHODS, recipes
-from oodgat_jax.records import Record, append_records, read_records
+from oodgat_jax.records import (
+    Record,
+    append_records,
+    check_appendable,
+    read_records,
+)
 from oodgat_jax.training import Checkpoints
+from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
 SHARED = (
@@ -73,20 +80,26 @@ def main() -> int | None:
     definition = experiment.define(base, FLAGS.detectors, FLAGS.regularizers)
     known = None if streaming.is_streamed(FLAGS.dataset) else FLAGS.dataset
     recipe = recipes.override(recipes.recipe(known, definition), FLAGS.set)
+    if math.isnan(FLAGS.checkpoint_seconds):
+        raise InputError("--checkpoint_seconds must be a number, not nan.")
     mesh = cluster.mesh()
     folder = app.out_folder(FLAGS.out)
     log = folder / "results.jsonl"
+    title = experiment.label(FLAGS.method, base, FLAGS.regularizers)
+    if cluster.is_writer():
+        check_appendable(log)
+        atomic_files.check(folder / f"{FLAGS.dataset}-{title}.npz")
     if log.exists():
         read_records(log)  # a damaged file is better found before the training
     dataset = experiment.open_dataset(FLAGS.dataset, FLAGS.data_dir)
     saved = checkpoints(folder, recipe)
     if saved.exists() and cluster.is_writer():
         print("Continuing from the last checkpoint of this command.", file=sys.stderr)
-    title = f"{FLAGS.method} on {FLAGS.dataset}"
-    with progress.Line(title, quiet=not cluster.is_writer()) as line:
+    doing = f"{FLAGS.method} on {FLAGS.dataset}"
+    with progress.Line(doing, quiet=not cluster.is_writer()) as line:
         result = experiment.execute(
             dataset,
-            experiment.label(FLAGS.method, base, FLAGS.regularizers),
+            title,
             recipe,
             experiment.split_seeds(FLAGS.splits),
             range(FLAGS.seeds),

@@ -16,7 +16,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from oodgat_jax import graphs, metrics
-from oodgat_jax.detectors import DETECTORS, remember
+from oodgat_jax.detectors import named, remember
 from oodgat_jax.methods import Method
 from oodgat_jax.sharding.shards import Sharded
 from oodgat_jax.training import Aux, Params, State, Task, placement
@@ -62,7 +62,7 @@ def score_all(
     detectors: Sequence[str],
 ) -> tuple[Array, dict[str, Array]]:
     """Returns logits [S, N, C] and scores {detector: [S, N]} of all runs [S]."""
-    chosen = tuple((name, DETECTORS[name]) for name in detectors)
+    chosen = tuple((name, named(name)) for name in detectors)
     return _score_all(task, chosen, graph, found, splits)
 
 
@@ -114,7 +114,7 @@ def score_sharded(
     # Rows of devices take equally many runs, the last ones some that are done twice.
     runs = np.arange(-(-total // rows) * rows) % total
     found, splits = jax.tree.map(lambda leaf: leaf[runs], (found, splits))
-    chosen = tuple((name, DETECTORS[name]) for name in detectors)
+    chosen = tuple((name, named(name)) for name in detectors)
     program = _sharded_program(task, chosen, sharded.mesh)
     found = placement.put(found, sharded.mesh, P(RUNS))
     splits = placement.put(splits, sharded.mesh, P(RUNS, GRAPH))

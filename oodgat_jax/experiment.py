@@ -6,8 +6,9 @@ changing fastest. Nine runs of one setting are splits 123, 1, 2 with seeds 0, 1,
 
 import itertools
 import math
+import numbers
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -20,9 +21,12 @@ from jax.sharding import Mesh
 from oodgat_jax import datasets, evaluation, graphs, methods, tables, training
 from oodgat_jax import splits as protocols
 from oodgat_jax.datasets import streaming
+from oodgat_jax.detectors import DETECTORS
+from oodgat_jax.losses import REGULARIZERS
 from oodgat_jax.methods import METHODS, Method, recipes
 from oodgat_jax.methods.recipes import Recipe
 from oodgat_jax.records import Record, kept_metrics, versions
+from oodgat_jax.registry import check_names
 from oodgat_jax.sharding import shards
 from oodgat_jax.training import capacity
 from oodgat_jax.training.checkpoints import Checkpoints
@@ -30,6 +34,7 @@ from oodgat_jax.training.mesh import GRAPH
 from oodgat_jax.types import AnyArray, Array, Dataset, InputError, Split, StreamedGraph
 
 MOST_RUNS = 100_000
+MOST_SEEDS = 2**32
 FIRST_SPLIT = 123  # the authors' first split seed; 1, 2, 3, ... follow
 
 
@@ -100,7 +105,13 @@ def run(
     """
     if isinstance(dataset, str):
         dataset = open_dataset(dataset, data_dir)
+    if not isinstance(dataset, Dataset | StreamedGraph):
+        kind = type(dataset).__name__
+        raise InputError(f"dataset must be a name or a Dataset, not {kind}.")
     base = METHODS[method] if isinstance(method, str) else method
+    if not isinstance(base, Method):
+        kind = type(method).__name__
+        raise InputError(f"method must be a name or a Method, not {kind}.")
     title = name or (method if isinstance(method, str) else base.backbone)
     definition = define(base, detectors, regularizers)
     recipe = recipes.recipe(dataset.name, definition)
@@ -108,14 +119,27 @@ def run(
         dataset,
         label(title, base, regularizers),
         recipes.override(recipe, as_settings(settings)),
-        split_seeds(splits) if isinstance(splits, int) else splits,
-        range(seeds) if isinstance(seeds, int) else seeds,
+        _seeds("splits", splits, split_seeds),
+        _seeds("seeds", seeds, range),
         definition=definition,
         kernel=kernel,
         mesh=mesh,
         progress=progress,
         checkpoints=checkpoints,
     )
+
+
+def _seeds(
+    name: str, given: Any, first: Callable[[int], Sequence[int]]
+) -> Sequence[int]:
+    """Returns the seeds given, or the first ones if it is their number."""
+    if isinstance(given, numbers.Integral):
+        return first(int(given))
+    if not isinstance(given, Iterable):
+        raise InputError(
+            f"{name} must be a number of them or a list of seeds, not {given!r}."
+        )
+    return list(given)
 
 
 def open_dataset(name: str, data_dir: str | None = None) -> Dataset | StreamedGraph:
@@ -129,7 +153,12 @@ def as_settings(settings: Mapping[str, Any] | Sequence[str]) -> list[str]:
     """Returns settings as `name=value`, as --set has them."""
     if isinstance(settings, Mapping):
         return [f"{name}={value}" for name, value in settings.items()]
-    return list(settings)
+    if isinstance(settings, str) or not isinstance(settings, Iterable):
+        raise InputError(f"settings must be a dict, not {settings!r}.")
+    listed = list(settings)
+    if not all(isinstance(setting, str) for setting in listed):
+        raise InputError(f"settings must be a dict or name=value, not {listed!r}.")
+    return listed
 
 
 def define(
@@ -139,8 +168,10 @@ def define(
 ) -> Method:
     """Returns the method, with other detectors or regularizers if some are given."""
     if regularizers is not None:
+        check_names("regularizer", regularizers, REGULARIZERS)
         method = method._replace(regularizers=tuple(regularizers))
     if detectors is not None:
+        check_names("detector", detectors, DETECTORS)
         method = method._replace(detectors=tuple(detectors))
     methods.check(method)
     return method
@@ -233,6 +264,11 @@ def execute(
 
 def keys(seeds: Sequence[int]) -> Array:
     """Returns the PRNG keys of model seeds: [S]."""
+    for seed in seeds:
+        if not isinstance(seed, numbers.Integral) or not 0 <= seed < MOST_SEEDS:
+            raise InputError(
+                f"The seed {seed!r} must be an integer in 0..{MOST_SEEDS - 1}."
+            )
     return jax.vmap(jax.random.key)(jnp.array(list(seeds), jnp.uint32))
 
 

@@ -8,17 +8,27 @@ with any number of attention layers.
 """
 
 import itertools
+import math
+import numbers
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
 from oodgat_jax.graphs import reductions
-from oodgat_jax.registry import Registry
-from oodgat_jax.types import AnyArray, Array, Hyper, Outputs, Regularizer, Split
+from oodgat_jax.registry import Registry, check_function
+from oodgat_jax.types import (
+    AnyArray,
+    Array,
+    Hyper,
+    InputError,
+    Outputs,
+    Regularizer,
+    Split,
+)
 
 _TINY = 1e-12
 
@@ -129,7 +139,15 @@ def register_regularizer(
       hyper: defaults of the hyper-parameters it uses; its weight is 1 unless given.
       needs: what it reads that not every backbone has, such as "attention".
     """
-    values = {name: 1.0} | {key: float(value) for key, value in hyper.items()}
+    check_function("regularizer", name, function)
+    try:
+        values = {name: 1.0} | {key: float(value) for key, value in hyper.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(
+            f"hyper of regularizer '{name}' must map names to numbers."
+        ) from error
+    if not all(map(math.isfinite, values.values())):
+        raise InputError(f"hyper of regularizer '{name}' must hold finite numbers.")
     REGULARIZERS.register(name, Term(function, name, values, tuple(needs)))
 
 
@@ -143,12 +161,22 @@ def compose(
 
     def objective(outputs: Outputs, split: Split, hyper: Hyper, step: Array) -> Array:
         total = cross_entropy(outputs, split)
-        for term in terms.values():
+        for name, term in terms.items():
             weight = schedule(hyper)(step) * hyper[term.weight]
-            total += weight * term.function(outputs, split, hyper)
+            value = term.function(outputs, split, hyper)
+            _check_scalar(name, value)
+            total += weight * value
         return total
 
     return objective
+
+
+def _check_scalar(name: str, value: Any) -> None:
+    shape = getattr(value, "shape", None)
+    if shape == () or isinstance(value, numbers.Number):
+        return
+    found = type(value).__name__ if shape is None else f"an array {list(shape)}"
+    raise InputError(f"Regularizer '{name}' must return a scalar, not {found}.")
 
 
 def softmax_entropy(logits: Array) -> Array:

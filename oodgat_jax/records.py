@@ -25,6 +25,7 @@ import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from oodgat_jax import atomic_files
 from oodgat_jax.types import InputError
 
 Record = dict[str, Any]
@@ -41,6 +42,7 @@ KEYS = (
     "versions",
     "seconds",
 )
+_APPENDING = os.O_RDWR | os.O_APPEND
 _OPTIONAL_PER_RUN = ("best_step", "validation")
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy", "oodgat_jax")
 
@@ -143,6 +145,17 @@ def append_records(path: str | os.PathLike, *records: Mapping[str, Any]) -> None
     append_lines(path, *records)
 
 
+def check_appendable(path: pathlib.Path) -> None:
+    """Raises InputError unless records could be added to the file, or make it."""
+    if not path.exists():
+        atomic_files.check(path)
+        return
+    try:
+        os.close(os.open(path, _APPENDING))
+    except OSError as error:
+        raise InputError(f"{path} cannot be written ({error.strerror}).") from error
+
+
 def append_lines(path: str | os.PathLike, *records: Mapping[str, Any]) -> None:
     """Adds JSON lines to a file, all of them or none, whoever else is writing.
 
@@ -150,8 +163,11 @@ def append_lines(path: str | os.PathLike, *records: Mapping[str, Any]) -> None:
     disk. The file and its folder are made if needed.
     """
     lines, path = b"".join(map(_encode, records)), pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, _APPENDING | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written ({error.strerror}).") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         _write(descriptor, lines, _check_tail(descriptor, path), path)

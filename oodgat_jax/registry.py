@@ -50,12 +50,22 @@ def no_such(kind: str, name: object, known: Iterable[str]) -> InputError:
 
 def check_name(kind: str, name: str, known: Collection[str]) -> None:
     """Raises InputError unless the name is known."""
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise no_such(kind, name, known)
 
 
+def check_function(kind: str, name: str, given: object) -> None:
+    """Raises InputError unless it can be called."""
+    if not callable(given):
+        raise InputError(
+            f"The {kind} '{name}' must be a function, not {type(given).__name__}."
+        )
+
+
 def check_names(kind: str, names: Sequence[str], known: Collection[str]) -> None:
-    """Raises InputError unless there are names, all known and each given once."""
+    """Raises InputError unless all names are known and each is given once."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InputError(f"The {kind}s must be a list of names, not {names!r}.")
     for name in names:
         check_name(kind, name, known)
     repeated = {name for name in names if list(names).count(name) > 1}

@@ -36,6 +36,40 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
     assert (tmp_path / "page.html").read_text() == "old"
 
 
+def test_a_link_is_followed_and_stays(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "out.csv").symlink_to(tmp_path / "disk" / "real.csv")
+    atomic_files.text(tmp_path / "out.csv", "new")
+    assert (tmp_path / "out.csv").is_symlink()
+    assert (tmp_path / "disk" / "real.csv").read_text() == "new"
+
+
+def test_who_may_read_is_up_to_the_user(tmp_path):
+    before = os.umask(0o077)
+    try:
+        atomic_files.text(tmp_path / "secret.csv", "new")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "secret.csv").stat().st_mode & 0o777 == 0o600
+    atomic_files.text(tmp_path / "secret.csv", "newer")
+    assert (tmp_path / "secret.csv").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_longest_name_is_written(tmp_path):
+    path = tmp_path / ("a" * 251 + ".csv")
+    atomic_files.check(path)
+    atomic_files.text(path, "new")
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize("name", ["folder", "lost/a.csv", "link", 300 * "a"])
+def test_what_cannot_be_written_is_found_beforehand(tmp_path, name):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "lost" / "b")
+    with pytest.raises(InputError, match="cannot be written"):
+        atomic_files.check(tmp_path / name)
+
+
 def test_an_interrupted_block_leaves_nothing(tmp_path):
     def write():
         with atomic_files.file(tmp_path / "a.npz") as output:

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 import oodgat_jax as og
+from oodgat_jax.cli import app
 from oodgat_jax.detectors import FACTORIES, GRIDS, NEEDS
+from oodgat_jax.types import InputError
 
 ROOT = pathlib.Path(__file__).parent.parent
 TEXT = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
@@ -95,6 +97,29 @@ def test_a_plug_in_is_listed_by_help_and_a_missing_one_is_named(plugins):
     assert missing.returncode == 2
     assert "--plugin=nowhere cannot be imported (ModuleNotFoundError" in missing.stderr
     assert missing.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("import sys\nsys.exit(0)", "(SystemExit: 0): correct odd.py, line 2."),
+        ("raise OSError('a\\nb')", "(OSError: a): correct odd.py, line 1."),
+        ("import nowhere", "named 'nowhere'): correct odd.py, line 1."),
+        ("def f(:", "(odd.py, line 1)): correct it."),
+    ],
+)
+def test_a_plug_in_that_fails_is_named_with_its_line(
+    text, sentence, tmp_path, monkeypatch
+):
+    (tmp_path / "odd.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    sys.modules.pop("odd", None)
+    importlib.invalidate_caches()
+    with pytest.raises(InputError) as raised:
+        app.load_plugins(["odd"])
+    assert str(raised.value).endswith(sentence)
+    assert "\n" not in str(raised.value)
 
 
 def test_the_second_hyper_parameter_counts(plugins):

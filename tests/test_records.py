@@ -14,7 +14,9 @@ from support.example_records import record
 from oodgat_jax.records import (
     KEYS,
     PACKAGES,
+    append_lines,
     append_records,
+    check_appendable,
     latest,
     read_records,
     versions,
@@ -99,6 +101,16 @@ def test_a_damaged_line_is_named(tmp_path, line):
     path.write_bytes((good + line + "\n" + good).encode("latin-1"))
     with pytest.raises(InputError, match=r"a\.jsonl, line 2"):
         read_records(path)
+
+
+def test_a_file_that_cannot_be_opened_is_one_sentence(tmp_path):
+    (tmp_path / "results.jsonl").symlink_to(tmp_path / "lost" / "results.jsonl")
+    with pytest.raises(InputError, match=r"results\.jsonl cannot be written"):
+        append_lines(tmp_path / "results.jsonl", {"a": 1})
+    with pytest.raises(InputError, match=r"results\.jsonl cannot be written"):
+        check_appendable(tmp_path / "results.jsonl")
+    check_appendable(tmp_path / "new.jsonl")
+    assert not (tmp_path / "new.jsonl").exists()
 
 
 def test_no_file_and_an_empty_file(tmp_path):

@@ -11,6 +11,7 @@ import pathlib
 import sys
 import tempfile
 import textwrap
+import traceback
 from collections.abc import Callable, Sequence
 
 import jax
@@ -99,12 +100,23 @@ def load_plugins(names: Sequence[str]) -> None:
             importlib.import_module(name)
         except InputError:
             raise
-        except Exception as error:  # whatever the user's module raises
+        except (Exception, SystemExit) as error:  # whatever the user's module raises
+            found = f"({type(error).__name__}: {_first_line(error)})"
             raise InputError(
-                f"--plugin={name} cannot be imported ({type(error).__name__}: "
-                f"{_first_line(error)}): name a Python module without .py, in this "
-                "folder or installed."
+                f"--plugin={name} cannot be imported {found}: {_advice(name, error)}."
             ) from error
+
+
+def _advice(name: str, error: BaseException) -> str:
+    """Returns what to do: give another name, or correct the module."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "importlib" not in frame.filename][1:]
+    if own:
+        place = f"{pathlib.Path(own[-1].filename).name}, line {own[-1].lineno}"
+        return f"correct {place}"
+    if isinstance(error, SyntaxError):
+        return "correct it"
+    return "name a Python module without .py, in this folder or installed"
 
 
 def _plugins(arguments: Sequence[str]) -> list[str]:
@@ -202,7 +214,7 @@ def _stopped(how: str, error: BaseException, goes_on: bool) -> str:
     return sentence + (GOES_ON if goes_on else "")
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0].rstrip(".")
 
 

@@ -14,6 +14,7 @@ per class), a picture of the scores beside it, and with --save the model. `pytho
 oodgat_jax.cli.predict` is the same command.
 """
 
+import os
 import pathlib
 import sys
 import warnings
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 from absl import flags
 
+from oodgat_jax import atomic_files
 from oodgat_jax.cli import app, predict_output, progress
 from oodgat_jax.datasets import limits
 from oodgat_jax.datasets.readers import tables
@@ -215,6 +217,8 @@ def _check_flags() -> None:
 def _outputs() -> tuple[pathlib.Path, pathlib.Path]:
     """Returns where predictions and picture go, after checking all that is written."""
     out = pathlib.Path(FLAGS.out)
+    if not out.name:
+        raise InputError("--out must name a file that ends in .csv or .npz.")
     picture = pathlib.Path(FLAGS.picture or out.with_suffix(".png"))
     kinds = {
         "out": (out, (".csv", ".npz")),
@@ -225,7 +229,7 @@ def _outputs() -> tuple[pathlib.Path, pathlib.Path]:
             raise InputError(
                 f"--{flag} must end in {' or '.join(suffixes)}, not '{path}'."
             )
-        if path.is_dir():
+        if os.path.isdir(path):
             raise InputError(f"--{flag} names the folder {path}: name a file.")
         _check_not_input(flag, path)
     if _same_file(out, picture):
@@ -234,6 +238,7 @@ def _outputs() -> tuple[pathlib.Path, pathlib.Path]:
         _check_save(pathlib.Path(FLAGS.save), out, picture)
     for path in (out, picture):
         app.out_folder(str(path.parent))
+        atomic_files.check(path)
     return out, picture
 
 
@@ -258,9 +263,9 @@ def _check_not_input(flag: str, path: pathlib.Path) -> None:
 
 
 def _same_file(one: pathlib.Path, other: pathlib.Path) -> bool:
-    if one.exists() and other.exists():
-        return one.samefile(other)
-    return one.resolve() == other.resolve()
+    if os.path.exists(one) and os.path.exists(other):
+        return os.path.samefile(one, other)
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _answer(nodes: tables.Nodes, edges: np.ndarray):

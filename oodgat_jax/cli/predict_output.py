@@ -126,7 +126,7 @@ def expectations(report: Report) -> list[str]:
         lines.append(
             f"Only {judged} labeled nodes could be held out, too few to say how many "
             f"known nodes are called unknown: hold out at least "
-            f"{bounds.ENOUGH + bounds.LEAST_CHOOSING} by labelling more. {right} of "
+            f"{bounds.ENOUGH + bounds.LEAST_CHOOSING} by labeling more. {right} of "
             "them got their class."
         )
     if report.least_unknown:

@@ -5,6 +5,7 @@ PyTorch Geometric `Data` by `x`, `edge_index` and `y`; a DGL graph by `ndata` an
 `edges()`; a networkx graph by `nodes` and `edges`; tensors by `detach`.
 """
 
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,9 @@ from oodgat_jax.types import Dataset, InputError
 LABELED = 30  # nodes of each known class that a split of the paper labels
 MOST_TEST = 1000
 MOST_FEATURES = 2**31 - 1
+MOST_CLASSES = 1000  # labels below this, or below N, are class numbers as they are
+# What other programs write for a missing value; nobody means a class by it.
+NO_NAMES = ("nan", "none", "null", "n/a", "<na>")
 
 
 def from_arrays(
@@ -35,13 +39,15 @@ def from_arrays(
       features: [N, F], dense or scipy sparse; or a PyTorch Geometric `Data` or a DGL
         graph, which holds edges and labels too (DGL: as `feat` and `label`).
       edges: pairs [E, 2] or [2, E], a scipy sparse matrix [N, N] or a networkx graph.
-      labels: one class per node, a number or a string; -1 where there is none.
+      labels: one class per node, a number or a string; -1, None, NaN or "" where there
+        is none.
       id_classes: the known classes; all others are OOD.
       name: how tables and records call it.
       test_size: ID test nodes of a split, and as many OOD ones; by default what is
         left after labeling, at most 1,000.
       directed: whether an edge carries information in its direction alone.
     """
+    _check_arguments(id_classes, name, test_size, directed)
     if edges is None and labels is None:
         features, edges, labels = unpack(features)
     matrix = as_features(features)
@@ -58,6 +64,17 @@ def from_arrays(
         id_classes=known,
         test_size=_most_test(codes, known) if test_size is None else int(test_size),
     )
+
+
+def _check_arguments(id_classes: Any, name: Any, test_size: Any, directed: Any) -> None:
+    if isinstance(id_classes, str) or not hasattr(id_classes, "__iter__"):
+        raise InputError(f"id_classes must be a list of classes, not {id_classes!r}.")
+    if not isinstance(name, str) or not name or set(name) & set("/\\\n\0"):
+        raise InputError(f"name must be text that a file can have, not {name!r}.")
+    if test_size is not None and not isinstance(test_size, numbers.Integral):
+        raise InputError(f"test_size must be a whole number, not {test_size!r}.")
+    if not isinstance(directed, bool | np.bool_):
+        raise InputError(f"directed must be True or False, not {directed!r}.")
 
 
 def unpack(graph: Any) -> tuple[Any, Any, Any]:
@@ -83,12 +100,24 @@ def as_array(given: Any) -> np.ndarray:
     """Returns an array or a tensor of any library as a numpy array."""
     if hasattr(given, "detach"):
         given = given.detach().cpu()
-    return np.asarray(given)
+    try:
+        return np.asarray(given)
+    except ValueError as error:
+        raise InputError(
+            "An array cannot be made of rows of different lengths: give each as many "
+            "entries."
+        ) from error
+
+
+def _check_not_masked(given: Any, what: str) -> None:
+    if np.ma.is_masked(given):
+        raise InputError(f"{what} must not be masked: fill or remove those entries.")
 
 
 def as_features(given: Any) -> np.ndarray | scipy.sparse.csr_array:
     """Returns dense or sparse features [N, F] as float32, checked."""
     sparse = scipy.sparse.issparse(given)
+    _check_not_masked(given, "Features")
     matrix = given if sparse else _numbers(given)
     if matrix.dtype.kind not in "fiub":
         raise InputError(f"Features must be real numbers, not {matrix.dtype}.")
@@ -102,15 +131,22 @@ def as_features(given: Any) -> np.ndarray | scipy.sparse.csr_array:
             f"There are {matrix.shape[1]} features: give at most {MOST_FEATURES}."
         )
     with np.errstate(over="ignore"):  # what is too large becomes infinite
-        if sparse:
-            matrix = scipy.sparse.csr_array(matrix, dtype=np.float32)
-        else:
-            matrix = matrix.astype(np.float32)
+        matrix = _as_csr(matrix) if sparse else matrix.astype(np.float32)
     if not np.isfinite(matrix.data if sparse else matrix).all():
         raise InputError(
             "Features must be finite numbers below 3.4e38 in size, but there is NaN or "
             "infinity among them."
         )
+    return matrix
+
+
+def _as_csr(given: Any) -> scipy.sparse.csr_array:
+    """Returns a sparse matrix as CSR in float32, its indices checked."""
+    try:
+        matrix = scipy.sparse.csr_array(given, dtype=np.float32)
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(f"The sparse matrix is damaged: {error}.") from error
     return matrix
 
 
@@ -128,6 +164,7 @@ def as_pairs(given: Any, num_nodes: int) -> np.ndarray:
     elif hasattr(given, "nodes") and hasattr(given, "edges"):
         pairs = _from_networkx(given, num_nodes)
     else:
+        _check_not_masked(given, "Edges")
         pairs = _from_array(given)
     outside = pairs[(pairs < 0) | (pairs >= num_nodes)]
     if outside.size:
@@ -140,7 +177,7 @@ def as_pairs(given: Any, num_nodes: int) -> np.ndarray:
 
 def _numbers(given: Any) -> np.ndarray:
     array = as_array(given)
-    if array.dtype.kind in "fiubc":
+    if array.dtype.kind not in "OSU":
         return array
     try:
         return array.astype(np.float64)
@@ -197,20 +234,16 @@ def _codes(
     labels: Any, num_nodes: int, id_classes: Sequence
 ) -> tuple[np.ndarray, tuple[int, ...]]:
     """Returns the class number of every node, -1 for none, and the known classes."""
-    values = as_array(labels)
-    if values.shape != (num_nodes,):
+    shape = as_array(labels).shape
+    if shape != (num_nodes,):
         raise InputError(
-            f"Labels must be one per node, [{num_nodes}], not of shape {values.shape}."
+            f"Labels must be one per node, [{num_nodes}], not of shape {shape}."
         )
-    if values.dtype.kind in "iu":
-        classes = np.arange(values.max(initial=-1) + 1)
-        codes = np.where(values < 0, -1, values).astype(np.int32)
-    else:
-        texts = values.astype(str)
-        classes = np.unique(texts[~np.isin(texts, ("", "-1"))])
-        codes = np.searchsorted(classes, texts).astype(np.int32)
-        codes[np.isin(texts, ("", "-1"))] = -1
-    known = [_position(classes, name) for name in id_classes]
+    values = [_label(value) for value in _listed(labels)]
+    classes = _classes({value for value in values if value is not None}, num_nodes)
+    number = {name: at for at, name in enumerate(classes)}
+    codes = np.array([number.get(str(value), -1) for value in values], np.int32)
+    known = [_position(classes, name) for name in _listed(id_classes)]
     present = set(np.unique(codes[codes >= 0]).tolist())
     if len(set(known)) < 2 or not set(known) < present:
         raise InputError(
@@ -220,11 +253,48 @@ def _codes(
     return codes, tuple(sorted(set(known)))
 
 
-def _position(classes: np.ndarray, name: Any) -> int:
-    found = np.flatnonzero(classes.astype(str) == str(name))
-    if not found.size:
+def _classes(labels: set[int | str], num_nodes: int) -> list[str]:
+    """Returns the names of classes 0, 1, ...: small numbers stay as they are."""
+    whole = [label for label in labels if isinstance(label, int)]
+    if len(whole) < len(labels):
+        return sorted(map(str, labels))
+    most = max(whole, default=0)
+    few = most < max(MOST_CLASSES, num_nodes)
+    return [str(number) for number in (range(most + 1) if few else sorted(whole))]
+
+
+def _listed(given: Any) -> list:
+    """Returns the entries as Python's; None where an array is masked."""
+    if isinstance(given, np.ma.MaskedArray):
+        return given.tolist()
+    if hasattr(given, "detach") or hasattr(given, "__array__"):
+        return as_array(given).tolist()
+    return [value.item() if hasattr(value, "item") else value for value in given]
+
+
+def _label(value: Any) -> int | str | None:
+    """Returns a label as a whole number or a string; None if it stands for none."""
+    if value is None or (isinstance(value, float) and value != value):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return None if value < 0 else value
+    if not isinstance(value, bool | float | str):
+        raise InputError(f"Labels must be numbers or strings, not {value!r:.50}.")
+    if str(value).strip().lower() in NO_NAMES:
+        raise InputError(
+            f"A label is '{value}', which stands for a missing value elsewhere: give "
+            "-1 where there is no label."
+        )
+    return None if value in ("", "-1") else str(value)
+
+
+def _position(classes: Sequence[str], name: Any) -> int:
+    wanted = str(_label(name))
+    if wanted not in classes:
         raise InputError(f"id_classes names {name!r}, which no label is.")
-    return int(found[0])
+    return classes.index(wanted)
 
 
 def _most_test(codes: np.ndarray, known: Sequence[int]) -> int:

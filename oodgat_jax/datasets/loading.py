@@ -11,6 +11,7 @@ from oodgat_jax.datasets import download
 from oodgat_jax.datasets.catalog import DATASETS
 from oodgat_jax.datasets.readers.digits import NEIGHBORS, neighbor_graph
 from oodgat_jax.datasets.source import DATA_DIR_VARIABLE, RawGraph, Source
+from oodgat_jax.registry import check_function
 from oodgat_jax.types import Dataset, Features, InputError
 
 DIGITS = DATASETS["digits"]
@@ -27,7 +28,13 @@ def load(name: str, data_dir: str | Path | None = None) -> Dataset:
     source = DATASETS[name]
     data_dir = data_dir or os.environ.get(DATA_DIR_VARIABLE)
     if not isinstance(source, Source):
-        return source(Path(data_dir) if data_dir else None)
+        loaded = source(Path(data_dir) if data_dir else None)
+        if not isinstance(loaded, Dataset):
+            raise InputError(
+                f"The data set '{name}' must load a Dataset, not "
+                f"{type(loaded).__name__}: make one with from_arrays."
+            )
+        return loaded
     if not source.files:
         return assemble(source, source.read(Path(), source))
     if data_dir:
@@ -53,6 +60,7 @@ def register_dataset(name: str, load: Callable[[Path | None], Dataset]) -> None:
       load: gets the folder of raw files, None if none is given, and returns the data
         set, for example from `from_arrays`.
     """
+    check_function("data set", name, load)
     DATASETS.register(name, load)
 
 

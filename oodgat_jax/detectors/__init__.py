@@ -23,6 +23,7 @@ from oodgat_jax.detectors.table import (
     GRIDS,
     NEEDS,
     Settings,
+    named,
     register_detector,
 )
 from oodgat_jax.detectors.tuning import Tuned, remember, score_runs, tune
@@ -47,6 +48,7 @@ __all__ = [
     "mahalanobis",
     "max_logit",
     "msp",
+    "named",
     "odin",
     "propagate",
     "register_detector",

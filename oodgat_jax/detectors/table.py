@@ -1,9 +1,13 @@
 """Detectors by name, those with settings as factories, and the grids to tune them."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any
+
+import jax.numpy as jnp
+import jraph
 
 from oodgat_jax.detectors.basic import (
     attention,
@@ -17,8 +21,8 @@ from oodgat_jax.detectors.cagcn import cagcn
 from oodgat_jax.detectors.distance import COVARIANCES, LAYERS, knn, mahalanobis
 from oodgat_jax.detectors.odin import odin
 from oodgat_jax.detectors.propagation import GRASP_SCORES, gnnsafe, grasp, propagate
-from oodgat_jax.registry import Registry
-from oodgat_jax.types import Detector, InputError
+from oodgat_jax.registry import Registry, check_function
+from oodgat_jax.types import Array, Detector, InputError, Predict, Split
 
 Settings = dict[str, Any]
 
@@ -97,6 +101,32 @@ GRIDS: dict[str, list[Settings]] = {
 }
 
 
+def named(name: str) -> Detector:
+    """Returns the detector of this name; what it gives is checked when compiled."""
+    return _checked(name, DETECTORS[name])
+
+
+@functools.lru_cache(maxsize=256)
+def _checked(name: str, detector: Detector) -> Detector:
+    def score(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
+        scores = detector(predict, graph, split)
+        if not _are_real(scores) or scores.shape != split.train.shape:
+            found = getattr(scores, "aval", type(scores).__name__)
+            raise InputError(
+                f"Detector '{name}' must return one real number per node, "
+                f"{list(split.train.shape)}, not {found}."
+            )
+        return scores
+
+    return score
+
+
+def _are_real(scores: Any) -> bool:
+    if not hasattr(scores, "dtype") or not hasattr(scores, "shape"):
+        return False
+    return any(jnp.issubdtype(scores.dtype, k) for k in (jnp.integer, jnp.floating))
+
+
 def register_detector(
     name: str,
     detector: Detector | None = None,
@@ -119,6 +149,7 @@ def register_detector(
         if factory is None:
             raise InputError(f"Detector '{name}' needs a function or a factory.")
         detector = factory()
+    check_function("detector", name, detector)
     DETECTORS.register(name, detector)
     NEEDS[name] = tuple(needs)
     if factory is not None:

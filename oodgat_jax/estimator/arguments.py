@@ -3,6 +3,7 @@
 import math
 import numbers
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from oodgat_jax import experiment
@@ -35,6 +36,14 @@ def check(arguments: dict[str, Any]) -> recipes.Recipe:
     if arguments["detector"] is not None:
         check_name("detector", arguments["detector"], DETECTORS)
     check_seed(arguments["random_state"])
+    if not isinstance(arguments["method"], str):
+        kind = type(arguments["method"]).__name__
+        raise InputError(f"method must be a name, such as 'oodgat', not a {kind}.")
+    if not isinstance(arguments["settings"], Mapping | None):
+        raise InputError(
+            f"settings must be a dict, such as {{'lr': 0.02}}, not "
+            f"{arguments['settings']!r:.50}."
+        )
     settings = experiment.as_settings(arguments["settings"] or {})
     return recipes.override(recipes.recipe(None, arguments["method"]), settings)
 
@@ -54,6 +63,12 @@ def check_threshold(value: Any) -> None:
             f"There is no threshold {value!r}: choose from {', '.join(THRESHOLDS)}, or "
             "give a finite number."
         )
+
+
+def check_number(name: str, value: Any) -> None:
+    """Raises InputError unless it is a finite number."""
+    if not _is_number(value) or not math.isfinite(value):
+        raise InputError(f"{name} must be a finite number, not {value!r}.")
 
 
 def check_seed(value: Any) -> None:

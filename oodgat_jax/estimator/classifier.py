@@ -1,5 +1,6 @@
 """OODGATClassifier: a graph with some labels in, classes and unknown nodes out."""
 
+import copy
 import pathlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -118,6 +119,7 @@ class OODGATClassifier(BaseEstimator):
         states = self._train(graph, split, recipe, len(classes), seed, progress)
         self._keep(states, graph, split, recipe, classes)
         self.feature_names_in_, self.scaling_ = names, scaled
+        self._fitted_with = self._binding()
         self._decide(codes, held_out, int((states.failed_at >= 0).sum()))
         return self
 
@@ -147,6 +149,7 @@ class OODGATClassifier(BaseEstimator):
             raise InputError(
                 "Features and edges belong together: give both, edges=[] for none."
             )
+        self._check_unchanged()
         matrix = self._matched(features, names)
         width = matrix.shape[1]
         if width != self.n_features_in_:
@@ -179,6 +182,9 @@ class OODGATClassifier(BaseEstimator):
           answer: from `answer`.
           threshold: if not the model's own; see `threshold_for`.
         """
+        self._check_fitted()
+        if threshold is not None:
+            arguments.check_number("threshold", threshold)
         known = self.classes_[answer.probabilities.argmax(1)]
         if not np.issubdtype(known.dtype, np.number):
             known = known.astype(object)
@@ -209,6 +215,8 @@ class OODGATClassifier(BaseEstimator):
     def save(self, folder: str | pathlib.Path) -> None:
         """Writes the model to a folder, whole or not at all."""
         self._check_fitted()
+        self._check_unchanged()
+        arguments.check(self.get_params(deep=False))
         model = persistence.Model(
             parameters=self.parameters_,
             aux=self.aux_,
@@ -238,7 +246,7 @@ class OODGATClassifier(BaseEstimator):
         """Reads the model that `save` wrote; it predicts for graphs that are given."""
         model = persistence.load(pathlib.Path(folder))
         loaded = cls(**model.arguments)
-        loaded.classes_ = np.array(model.classes)
+        loaded.classes_ = inputs.class_array(model.classes)
         loaded.n_features_in_ = model.num_features
         loaded.recipe_ = model.recipe
         loaded.parameters_, loaded.aux_ = model.parameters, model.aux
@@ -255,7 +263,7 @@ class OODGATClassifier(BaseEstimator):
             columns = {name: np.array(model.scaling[name]) for name in model.scaling}
             loaded.scaling_ = scaling.Scaling(**columns)
         loaded.calibration_scores_ = np.array(model.calibration_scores)
-        loaded._fitted = None
+        loaded._fitted, loaded._fitted_with = None, loaded._binding()
         return loaded
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -264,6 +272,19 @@ class OODGATClassifier(BaseEstimator):
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("Call fit first, or load a saved model.")
+
+    def _binding(self) -> dict[str, Any]:
+        """Returns the arguments without which the parameters mean nothing."""
+        names = ("method", "detector", "settings", "directed")
+        return copy.deepcopy({name: getattr(self, name) for name in names})
+
+    def _check_unchanged(self) -> None:
+        for name, value in self._binding().items():
+            if value != self._fitted_with[name]:
+                raise InputError(
+                    f"{name} was changed after the fit, from "
+                    f"{self._fitted_with[name]!r} to {value!r}: call fit again."
+                )
 
     def _matched(self, features: Any, names: Sequence[str] | None) -> Any:
         """Returns the features [N, F] with the fit's columns in the fit's order."""
@@ -304,7 +325,7 @@ class OODGATClassifier(BaseEstimator):
                 f"The loss of every member stopped being finite by step "
                 f"{int(states.failed_at.max())}: choose a smaller lr in settings."
             )
-        self.classes_ = np.array(classes)
+        self.classes_ = inputs.class_array(classes)
         self.n_features_in_ = graph.nodes.shape[1]
         self.recipe_ = recipe
         self.parameters_, self.aux_ = jax.tree.map(

@@ -23,6 +23,8 @@ def of(features: Any, names: Sequence[str] | None = None) -> list[str] | None:
     Raises:
       InputError: the names given are not one string per feature, each once.
     """
+    if names is not None and not hasattr(names, "__iter__"):
+        raise InputError(f"names must be a list of strings, not {names!r}.")
     given = list(names) if names is not None else _columns(features)
     if given is None:
         return None

@@ -1,5 +1,6 @@
 """What people have as edges and labels -> checked arrays."""
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -9,8 +10,6 @@ from oodgat_jax.datasets import arrays
 from oodgat_jax.types import InputError
 
 UNKNOWN = -1  # an unlabeled node, and a node of no known class
-# What other programs write for a missing value; nobody means a class by it.
-NO_NAMES = ("nan", "none", "null", "n/a", "<na>")
 
 
 def edges(
@@ -60,6 +59,26 @@ def labels(given: Any, num_nodes: int) -> tuple[list, np.ndarray]:
     return classes, codes
 
 
+def class_array(classes: Sequence) -> np.ndarray:
+    """Returns the classes as an array [C] that holds each of them as it is."""
+    found = np.array(classes) if _are_simple(classes) else None
+    if found is not None and found.tolist() == list(classes):
+        return found
+    found = np.empty(len(classes), object)
+    for at, name in enumerate(classes):
+        found[at] = name
+    return found
+
+
+def _are_simple(classes: Sequence) -> bool:
+    """Returns whether numpy has a type for them that can also hold -1."""
+    most = np.iinfo(np.int64).max
+    texts = all(isinstance(name, str) for name in classes)
+    return texts or all(
+        isinstance(name, bool | int | float) and name <= most for name in classes
+    )
+
+
 def _check_classes(classes: Sequence, codes: np.ndarray) -> None:
     if not classes:
         raise InputError("No node has a label: label some nodes of each known class.")
@@ -82,6 +101,8 @@ def _check_classes(classes: Sequence, codes: np.ndarray) -> None:
 
 
 def _as_list(given: Any) -> list:
+    if isinstance(given, np.ma.MaskedArray) and given.ndim == 1:
+        return given.tolist()  # None where it is masked
     if hasattr(given, "__array__") or hasattr(given, "detach"):
         array = arrays.as_array(given)  # of numpy, pandas, JAX or PyTorch
         if array.ndim != 1:
@@ -116,11 +137,13 @@ def is_missing(value: Any) -> bool:
 
 def _check_names(classes: Sequence) -> None:
     for name in classes:
-        if isinstance(name, str) and name.strip().lower() in NO_NAMES:
+        if isinstance(name, str) and name.strip().lower() in arrays.NO_NAMES:
             raise InputError(
                 f"A label is '{name}', which stands for a missing value elsewhere: "
                 "leave it empty, or give -1, where there is no label."
             )
+        if isinstance(name, float) and math.isinf(name):
+            raise InputError(f"A label is {name}: give finite numbers or strings.")
         if _is_negative(name):
             raise InputError(
                 f"A label is {name}, but negative labels mean that there is none, and "

@@ -94,11 +94,11 @@ def save(folder: pathlib.Path, model: Model) -> None:
 def check_folder(folder: pathlib.Path) -> None:
     """Raises InputError unless a model can be saved there: no folder, or an empty
     one, or one that holds a model."""
-    if folder.is_symlink() and not folder.exists():
-        raise InputError(f"{folder} is a link to nowhere: choose another folder.")
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file: choose a folder for the model.")
     try:
+        if folder.is_symlink() and not folder.exists():
+            raise InputError(f"{folder} is a link to nowhere: choose another folder.")
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file: choose a folder for the model.")
         found = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     except OSError as error:
         raise _cannot_write(folder, error) from error

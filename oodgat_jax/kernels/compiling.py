@@ -74,7 +74,7 @@ def library() -> Path:
 
 def find_compiler() -> Compiler:
     """Returns the compiler that CXX names, else the first one on the PATH."""
-    named = shlex.split(os.environ.get("CXX", ""))
+    named = _words("CXX")
     candidates = [named] if named else [[name] for name in COMPILERS]
     for command in candidates:
         if shutil.which(command[0]) is None:
@@ -121,7 +121,7 @@ def make_folder() -> Path:
             folder.chmod(0o700)
     except OSError as error:
         raise CompileError(
-            f"{folder} cannot be made ({error.strerror}); set {CACHE_DIR_VARIABLE} to "
+            f"{folder} cannot be made ({error.strerror}); set {_variable()} to "
             f"a folder you can write to"
         ) from error
     return folder
@@ -159,7 +159,7 @@ def _compile(compiler: Compiler, folder: Path, key: str) -> Path:
     except OSError as error:
         raise CompileError(
             f"{folder} cannot be written to ({error.strerror}); set "
-            f"{CACHE_DIR_VARIABLE} to a folder you can write to"
+            f"{_variable()} to a folder you can write to"
         ) from error
 
 
@@ -216,7 +216,22 @@ def _sources(*endings: str) -> list[Path]:
 
 
 def _more_flags() -> list[str]:
-    return shlex.split(os.environ.get(FLAGS_VARIABLE, ""))
+    return _words(FLAGS_VARIABLE)
+
+
+def _words(variable: str) -> list[str]:
+    """Returns the words of an environment variable, quoted as in a shell."""
+    text = os.environ.get(variable, "")
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise CompileError(f"{variable}={text} is not a command ({error})") from error
+
+
+def _variable() -> str:
+    """Returns the environment variable that decides where the library goes."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    return FOLDER_VARIABLE if named else CACHE_DIR_VARIABLE
 
 
 def _cpu() -> str:

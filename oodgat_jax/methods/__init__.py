@@ -12,7 +12,7 @@ import numpy as np
 import optax
 
 from oodgat_jax import graphs, losses, metrics, models
-from oodgat_jax.detectors import DETECTORS, NEEDS
+from oodgat_jax.detectors import DETECTORS, NEEDS, named
 from oodgat_jax.losses import REGULARIZERS, Term, WeightSchedule, paper_decay
 from oodgat_jax.models import BACKBONES
 from oodgat_jax.registry import Registry, check_names
@@ -79,17 +79,29 @@ def register_method(name: str, method: Method) -> None:
       InputError: it names a backbone, regularizer or detector that is not registered.
     """
     check(method)
+    from oodgat_jax.methods import recipes
+
+    recipes.recipe(None, method)  # its settings are checked there
     METHODS.register(name, method)
 
 
 def check(method: Method) -> None:
     """Raises InputError unless everything that a method names is in the tables."""
+    if not isinstance(method, Method):
+        raise InputError(f"A method must be a Method, not {type(method).__name__}.")
     check_names("backbone", [method.backbone], BACKBONES)
     check_names("regularizer", method.regularizers, REGULARIZERS)
     check_names("detector", [method.validated_by], DETECTORS)
     check_names("detector", method.detectors, DETECTORS)
     if not method.detectors:
         raise InputError("A method needs at least one detector to report.")
+    optional = ("prepare", "customize")
+    for name in ("optimizer", "schedule", *optional):
+        given = getattr(method, name)
+        if not callable(given) and not (given is None and name in optional):
+            raise InputError(f"A method's {name} must be a function, not {given!r}.")
+    if not isinstance(method.hyper, Mapping):
+        raise InputError(f"A method's hyper must be a dict, not {method.hyper!r}.")
 
 
 def check_needs(method: Method, module: nn.Module, num_features: int) -> None:
@@ -97,6 +109,7 @@ def check_needs(method: Method, module: nn.Module, num_features: int) -> None:
     needs = {name: REGULARIZERS[name].needs for name in method.regularizers}
     names = (*method.detectors, method.validated_by)
     needs |= {name: NEEDS.get(name, ()) for name in names}
+    _check_outputs(method.backbone, module, num_features)
     wanting = [name for name, needed in needs.items() if "attention" in needed]
     if wanting and "attention" not in provides(module, num_features):
         raise InputError(
@@ -107,12 +120,31 @@ def check_needs(method: Method, module: nn.Module, num_features: int) -> None:
 
 def provides(module: nn.Module, num_features: int) -> set[str]:
     """Returns what a module's outputs hold of the optional fields of Outputs."""
+    outputs = _shapes(module, num_features)
+    return {name for name in ("attention", "passes") if getattr(outputs, name)}
+
+
+def _shapes(module: nn.Module, num_features: int) -> Any:
+    """Returns the shapes of a module's outputs for a graph of two nodes."""
     ids = np.arange(2)
     graph = graphs.from_edges(np.zeros((2, num_features), np.float32), ids, ids)
     outputs, _ = jax.eval_shape(
         lambda: module.init_with_output({"params": jax.random.key(0)}, graph)
     )
-    return {name for name in ("attention", "passes") if getattr(outputs, name)}
+    return outputs
+
+
+def _check_outputs(name: str, module: Any, num_features: int) -> None:
+    outputs = _shapes(module, num_features)
+    if not isinstance(outputs, Outputs):
+        raise InputError(
+            f"The backbone '{name}' must return Outputs, not {type(outputs).__name__}."
+        )
+    if outputs.logits.shape != (2, module.num_classes):
+        raise InputError(
+            f"The backbone '{name}' gives logits of shape {outputs.logits.shape} for "
+            f"two nodes, but they must be [N, {module.num_classes}]."
+        )
 
 
 def assemble(method: Method, module: nn.Module) -> Task:
@@ -124,7 +156,7 @@ def assemble(method: Method, module: nn.Module) -> Task:
     return _assemble(
         module,
         tuple((name, term.function, term.weight) for name, term in terms),
-        DETECTORS[method.validated_by],
+        named(method.validated_by),
         method.optimizer,
         method.schedule,
         method.customize,

@@ -17,7 +17,8 @@ OODGAT's numbers are the paper's; the baselines' are those of its authors' code.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import flax.linen as nn
 
@@ -34,6 +35,8 @@ Recipe = dict[str, Value]
 _OPTIMIZER: Recipe = {"lr": 0.01, "weight_decay": 5e-4}
 _RATES: Recipe = {"input_dropout": 0.5, "dropout": 0.5, "attention_dropout": 0.6}
 _STEPS: Recipe = {"max_steps": 1000, "check_every": 10, "patience": 20}
+
+_OF_TRAINING = (*_OPTIMIZER, *_RATES, *_STEPS)  # no other part may have these
 
 # The paper's weights of OODGAT's regularizers, where they are not the table's.
 _WEIGHTS: Mapping[str, Recipe] = {
@@ -88,19 +91,45 @@ def recipe(
     backbone = BACKBONES[method.backbone]
     names = method.regularizers if regularizers is None else regularizers
     chosen = _OPTIMIZER | {k: v for k, v in _RATES.items() if k in backbone.rates}
+    _check_free(f"backbone '{method.backbone}'", backbone.options(), _OF_TRAINING)
     chosen |= backbone.options() | _STEPS
     if not method.early_stop:
         del chosen["patience"]
+    taken = {*chosen, *_OF_TRAINING}
     _replace(chosen, _DATASETS.get(dataset or "", {}))
-    chosen |= method.hyper
-    if citation and "patience" in chosen:
-        chosen["patience"] = chosen["max_steps"]
     for name in names:
+        _check_free(f"regularizer '{name}'", REGULARIZERS[name].hyper, taken)
         chosen |= REGULARIZERS[name].hyper
     if names:
         _replace(chosen, _WEIGHTS.get(dataset or "", {}))
         _replace(chosen, _CITATION_WEIGHTS.get(dataset or "", {}) if citation else {})
+    for name, value in method.hyper.items():
+        chosen[name] = _default(name, value, chosen.get(name))
+    if citation and "patience" in chosen:
+        chosen["patience"] = chosen["max_steps"]
     return chosen
+
+
+def _check_free(owner: str, names: Iterable[str], taken: Collection[str]) -> None:
+    """Raises InputError for a setting that would change another one of its name."""
+    for name in names:
+        if name in taken:
+            raise InputError(
+                f"'{name}' of {owner} is a setting of the training or of the network "
+                "already: choose another name."
+            )
+
+
+def _default(name: str, value: Any, replaced: Value | None) -> Value:
+    """Returns a method's own value of a setting, of the kind that it replaces."""
+    value = value.item() if hasattr(value, "item") else value
+    if replaced is not None:
+        return _parse(name, str(value), type(replaced))
+    if not isinstance(value, str | int | float):
+        raise InputError(f"{name} must be a number or a string, not {value!r:.50}.")
+    if not isinstance(value, str) and not math.isfinite(value):
+        raise InputError(f"{name} must be a number that is finite, not {value}.")
+    return value
 
 
 def override(recipe: Recipe, settings: Sequence[str]) -> Recipe:

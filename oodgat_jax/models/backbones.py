@@ -159,6 +159,12 @@ BACKBONES: Registry[Backbone] = Registry(
 )
 
 
+def _is_module_class(given: Any) -> bool:
+    if not isinstance(given, type) or not issubclass(given, nn.Module):
+        return False
+    return "num_classes" in {field.name for field in dataclasses.fields(given)}
+
+
 def register_backbone(
     name: str, module: type[nn.Module], *, rates: tuple[str, ...] = RATES
 ) -> None:
@@ -170,6 +176,11 @@ def register_backbone(
         Its fields beyond `num_classes` need defaults and become hyper-parameters.
       rates: the dropout rates that it uses, of RATES; others are no settings.
     """
+    if not _is_module_class(module):
+        raise InputError(
+            f"Backbone '{name}' must be a class of linen modules with a field "
+            "num_classes."
+        )
     entry = Backbone(module, tuple(rates))
     open_fields = [k for k, v in entry.options().items() if v is dataclasses.MISSING]
     if open_fields:

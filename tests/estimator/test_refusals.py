@@ -8,6 +8,7 @@ import flax.serialization
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from support import hammer_saves, synthetic
 
 from oodgat_jax.estimator import OODGATClassifier, inputs, persistence
@@ -45,6 +46,12 @@ def fit(graph, **arguments):
         ({"random_state": 0.5}, "random_state must be None or a whole number"),
         ({"scale": "robust"}, "scale must be standard or none"),
         ({"directed": "no"}, "directed must be True or False"),
+        ({"method": None}, "method must be a name"),
+        ({"method": ["gcn"]}, "method must be a name"),
+        ({"detector": ["ENT"]}, "no detector"),
+        ({"settings": ["max_steps=1"]}, "settings must be a dict"),
+        ({"settings": "max_steps=1"}, "settings must be a dict"),
+        ({"settings": 5}, "settings must be a dict"),
         ({"settings": {"max_steps": 10**20}}, "max_steps must be .* at most"),
         ({"settings": {"hidden": 10_000_000_000}}, "hidden must be .* at most"),
     ],
@@ -101,6 +108,72 @@ def test_labels_that_stand_for_nothing_are_refused(label):
 def test_labels_of_no_kind_are_refused(labels):
     with pytest.raises(InputError, match="Labels must be"):
         inputs.labels(labels, 2)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [(("a", 0), ("a", 1), ("b", 0)), (2**63, 2**63 + 1, 2**63 + 2), ("a", "a\0", "b")],
+    ids=["tuples", "unsigned", "zero bytes"],
+)
+def test_classes_stay_apart_and_whole(graph, names):
+    features, edges, labels = graph
+    given = [-1 if code < 0 else names[code] for code in labels]
+    model = fit((features, edges, given))
+    assert model.classes_.tolist() == list(names)
+    assert set(model.predict()) <= {-1, *names}
+    assert set(model.decide(model.answer(), threshold=1e9)) <= set(names)
+
+
+def test_masked_labels_are_missing_and_infinite_ones_refused(graph):
+    features, edges, labels = graph
+    masked = np.ma.masked_array(np.abs(labels), labels < 0)
+    np.testing.assert_array_equal(inputs.labels(masked, 60)[1], labels)
+    with pytest.raises(InputError, match="A label is inf"):
+        fit((features, edges, np.where(labels == 2, np.inf, labels)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"method": "gcn"}, {"detector": "MSP"}, {"settings": {"hidden": 4}}],
+    ids=str,
+)
+def test_arguments_changed_after_the_fit_ask_for_another(graph, change, tmp_path):
+    model = fit(graph)
+    model.save(tmp_path / "model")
+    model.set_params(**change)
+    for use in (
+        lambda: model.predict(*graph[:2]),
+        lambda: model.save(tmp_path / "model"),
+    ):
+        with pytest.raises(InputError, match=f"{next(iter(change))} was changed"):
+            use()
+    OODGATClassifier.load(tmp_path / "model")  # the earlier one is still there
+
+
+def test_an_argument_that_became_wrong_is_not_saved(graph, tmp_path):
+    model = fit(graph).set_params(keep=7)
+    with pytest.raises(InputError, match="keep must be"):
+        model.save(tmp_path / "model")
+
+
+@pytest.mark.parametrize("threshold", [float("nan"), "mixture", None])
+def test_a_decision_needs_a_finite_threshold_and_a_fit(graph, threshold):
+    model = fit(graph)
+    if threshold is not None:
+        with pytest.raises(InputError, match="threshold must be a finite number"):
+            model.decide(model.answer(), threshold)
+    with pytest.raises(NotFittedError):
+        OODGATClassifier().decide(model.answer(), threshold)
+
+
+def test_a_folder_name_that_is_too_long_is_one_sentence(graph, tmp_path):
+    with pytest.raises(InputError, match="File name too long"):
+        fit(graph).save(tmp_path / ("a" * 300))
+
+
+def test_names_that_are_no_list_are_refused(graph):
+    with pytest.raises(InputError, match="names must be a list"):
+        OODGATClassifier(settings=ONE_STEP).fit(*graph, names=5)
 
 
 def test_complex_features_are_refused(graph):

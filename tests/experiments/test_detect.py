@@ -108,6 +108,7 @@ def test_help_explains_and_shows_commands(cache):
         (["--sedes=3"], "There is no flag --sedes: see --help."),
         (["--set=unheard=1"], "no hyper-parameter 'unheard': choose from lr"),
         ([f"--out={__file__}/results"], "cannot be written to (Not a directory)"),
+        (["--checkpoint_seconds=nan"], "--checkpoint_seconds must be a number"),
         (["stray"], "Unknown argument 'stray'"),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
@@ -119,6 +120,16 @@ def test_wrong_input_is_one_sentence(arguments, sentence, cache, tmp_path):
     assert err.count("\n") == 1
     assert err.endswith((".\n", "?\n"))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["digits-mlp.npz", "results.jsonl"])
+def test_what_cannot_be_written_is_found_before_training(name, cache, tmp_path):
+    (tmp_path / name).symlink_to(tmp_path / "lost" / name)
+    asked = ("--method=mlp", f"--out={tmp_path}")
+    code, out, err = call(*TINY, *asked, cache=cache)
+    assert (code, out) == (2, "")
+    assert f"{name} cannot be written (No such file" in err
+    assert err.count("\n") == 1
 
 
 @pytest.fixture

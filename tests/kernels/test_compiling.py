@@ -109,6 +109,20 @@ def test_cache_folder_that_cannot_be_made(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
+def test_the_variable_that_is_set_is_the_one_to_change(tmp_path):
+    (tmp_path / "file").write_text("a file")
+    done = ask(tmp_path, OODGAT_KERNELS_DIR=str(tmp_path / "file"))
+    assert done.stdout.startswith("False")
+    assert "set OODGAT_KERNELS_DIR to" in done.stderr
+
+
+@pytest.mark.parametrize("variable", ["CXX", "OODGAT_KERNEL_FLAGS"])
+def test_a_quote_without_end_is_one_sentence(tmp_path, variable):
+    done = ask(tmp_path, **{variable: 'g++ "'})
+    assert done.stdout.startswith("False")
+    assert f'{variable}=g++ " is not a command' in done.stderr
+
+
 def test_two_processes_at_once(tmp_path, fake):
     slow = script(tmp_path / "slow", f'#!/bin/sh\nsleep 1\nexec {fake} "$@"\n')
     variables = here(tmp_path) | {"CXX": slow}
