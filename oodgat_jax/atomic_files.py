@@ -26,7 +26,7 @@ def file(path: pathlib.Path) -> Iterator[IO[bytes]]:
         try:
             with os.fdopen(handle, "wb") as output:
                 yield output
-            os.chmod(draft, _mode(place))
+            os.chmod(draft, mode(place))
             os.replace(draft, place)
         finally:
             pathlib.Path(draft).unlink(missing_ok=True)
@@ -45,7 +45,7 @@ def check(path: pathlib.Path) -> None:
         raise _cannot_write(path, error) from error
 
 
-def _mode(path: pathlib.Path) -> int:
+def mode(path: pathlib.Path) -> int:
     """Returns who may read and write: as before, else as the user's mask says."""
     if path.exists():
         return path.stat().st_mode & 0o777

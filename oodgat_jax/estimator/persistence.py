@@ -25,7 +25,7 @@ import flax.serialization
 import jax
 import numpy as np
 
-from oodgat_jax import graphs, methods, training
+from oodgat_jax import atomic_files, graphs, methods, training
 from oodgat_jax.estimator import model_facts
 from oodgat_jax.estimator.model_facts import PLAIN
 from oodgat_jax.methods import METHODS, recipes
@@ -300,7 +300,7 @@ def _replace(path: pathlib.Path, content: bytes) -> None:
             output.write(content)
             output.flush()
             os.fsync(output.fileno())
-        os.chmod(draft, 0o644)
+        os.chmod(draft, atomic_files.mode(path))
         os.replace(draft, path)
     finally:
         pathlib.Path(draft).unlink(missing_ok=True)

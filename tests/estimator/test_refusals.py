@@ -3,6 +3,7 @@
 import hashlib
 import json
 import multiprocessing
+import os
 
 import flax.serialization
 import jax.numpy as jnp
@@ -169,6 +170,16 @@ def test_a_decision_needs_a_finite_threshold_and_a_fit(graph, threshold):
 def test_a_folder_name_that_is_too_long_is_one_sentence(graph, tmp_path):
     with pytest.raises(InputError, match="File name too long"):
         fit(graph).save(tmp_path / ("a" * 300))
+
+
+def test_a_private_model_is_private(graph, tmp_path):
+    model, before = fit(graph), os.umask(0o077)
+    try:
+        model.save(tmp_path / "model")
+    finally:
+        os.umask(before)
+    modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "model").iterdir()}
+    assert modes == {0o600}
 
 
 def test_names_that_are_no_list_are_refused(graph):
