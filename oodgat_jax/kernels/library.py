@@ -42,8 +42,7 @@ def status() -> Status:
         found = Status(False, reason)
     else:
         found = Status(True, "Native CPU kernels are in use.", path, version)
-    pure = "" if found.available else " Pure JAX is used instead."
-    print(f"{found.reason}{pure}", file=sys.stderr, flush=True)
+    print(found.reason, file=sys.stderr, flush=True)
     return found
 
 

@@ -121,5 +121,5 @@ def test_a_remembered_model_is_asked_again_for_another_graph(case):
 
 
 def test_only_detectors_with_settings_are_tuned(case, runs):
-    with pytest.raises(InputError, match="no settings"):
+    with pytest.raises(InputError, match="no detector with settings 'MSP'"):
         tune("MSP", case, runs)

@@ -10,11 +10,15 @@ from oodgat_jax.datasets.readers import checks, npz
 from oodgat_jax.datasets.source import RawGraph, Source
 
 
+PARTS = ("data", "indices", "indptr", "shape")
+# What is read; the files also hold names, some of them as pickled objects.
+NAMES = ("labels", *(f"{p}_{part}" for p in ("adj", "attr") for part in PARTS))
+
+
 def _csr(
     archive: Mapping[str, np.ndarray], prefix: str, path: Path
 ) -> scipy.sparse.csr_array:
-    parts = ("data", "indices", "indptr", "shape")
-    return checks.csr({part: archive[f"{prefix}_{part}"] for part in parts}, path)
+    return checks.csr({part: archive[f"{prefix}_{part}"] for part in PARTS}, path)
 
 
 def _consistent(
@@ -29,7 +33,7 @@ def read(folder: Path, source: Source) -> RawGraph:
     (name,) = source.files
     path = folder / name
     with checks.reading(path):
-        archive = npz.read(path)
+        archive = npz.read(path, NAMES)
         links = _csr(archive, "adj", path).tocoo()
         features = _csr(archive, "attr", path)
         labels = checks.integers(archive["labels"], path, "labels")
