@@ -38,7 +38,7 @@ def status() -> Status:
         path = compiling.library()
         version = _register(path)
     except (compiling.CompileError, OSError, AttributeError) as error:
-        reason = f"Native CPU kernels are not available: {error}."
+        reason = f"Without native CPU kernels, --kernel=auto is pure JAX: {error}."
         found = Status(False, reason)
     else:
         found = Status(True, "Native CPU kernels are in use.", path, version)

@@ -90,7 +90,7 @@ def test_compiler_whose_library_cannot_be_loaded(tmp_path, fake):
     text = FAKE.format(library=tmp_path / "not-a-library")
     done = ask(tmp_path, CXX=script(tmp_path / "odd", text))
     assert done.stdout.startswith("False")
-    assert "Pure JAX is used" in done.stderr
+    assert "--kernel=auto is pure JAX" in done.stderr
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
