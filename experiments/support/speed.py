@@ -35,6 +35,7 @@ BESIDE = (
     "their ms",
     "times faster",
     "in CPU time",
+    "other work, cores",
 )
 ALONE = ("Graph", "Method", "Kernel", "ms", "GB", "compile s", "ns / edge")
 SUMMARY = ("Data set", "ours, ms", "theirs, ms", "times faster")
@@ -242,7 +243,8 @@ def _graph(record: Record) -> str:
 def _beside_row(record: Record) -> list[str]:
     name, *theirs = _peer(record)
     ms = f"{record['ms_per_step']:,.1f}"
-    return [_graph(record), record["method"], name, ms, *theirs]
+    others = f"{record['others_cores']:.1f}"
+    return [_graph(record), record["method"], name, ms, *theirs, others]
 
 
 def _alone_row(record: Record) -> list[str]:
