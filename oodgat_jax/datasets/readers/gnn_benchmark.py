@@ -9,7 +9,6 @@ import scipy.sparse
 from oodgat_jax.datasets.readers import checks, npz
 from oodgat_jax.datasets.source import RawGraph, Source
 
-
 PARTS = ("data", "indices", "indptr", "shape")
 # What is read; the files also hold names, some of them as pickled objects.
 NAMES = ("labels", *(f"{p}_{part}" for p in ("adj", "attr") for part in PARTS))
