@@ -34,6 +34,7 @@ nb_execution_mode = "cache"
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
+nb_output_stderr = "remove"  # notices of libraries, with paths of this machine
 
 autosummary_generate = False  # a page per module, not per name
 autodoc_member_order = "bysource"

@@ -29,8 +29,8 @@ for name, threshold in thresholds.items():
         (scores[known] <= threshold).mean(),
         (scores[~known] > threshold).mean(),
     )
-    print(f"{name:20} threshold {threshold:.2f}: {kept:.0%} of known nodes kept, "
-          f"{found:.0%} of unknown ones found")  # fmt: skip
+    print(f"{name}: threshold {threshold:.2f}")
+    print(f"  {kept:.0%} of known nodes kept, {found:.0%} of unknown ones found")
 
 # %%
 # The classifier sees the gray outline; the colors are known to us alone.
