@@ -41,6 +41,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 maximum_signature_line_length = 72
 python_use_unqualified_type_names = True
+highlight_language = "text"  # of blocks that name none: commands
 default_role = "literal"  # docstrings set code in single backticks
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False

@@ -157,6 +157,12 @@ def test_pages_load_nothing_from_elsewhere(site):
     assert [link for link in loaded if not is_local(link)] == []
 
 
+def test_pages_show_no_path_of_this_machine(site):
+    own = (str(ROOT), sys.prefix)
+    texts = {name: (site / name).read_text(encoding="utf-8") for name in pages(site)}
+    assert [n for n, text in texts.items() if any(path in text for path in own)] == []
+
+
 def test_every_page_can_be_reached_from_the_first(site):
     special = {"genindex.html", "search.html", "py-modindex.html"}
     seen, open_ = set(), ["index.html"]
