@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import optax
 
 from oodgat_jax.graphs import reductions
-from oodgat_jax.registry import Registry, check_function
+from oodgat_jax.registry import Registry, check_function, check_needs
 from oodgat_jax.types import (
     AnyArray,
     Array,
@@ -140,6 +140,7 @@ def register_regularizer(
       needs: what it reads that not every backbone has, such as "attention".
     """
     check_function("regularizer", name, function)
+    check_needs("regularizer", name, needs, _NEEDS)
     try:
         values = {name: 1.0} | {key: float(value) for key, value in hyper.items()}
     except (AttributeError, TypeError, ValueError) as error:

@@ -21,7 +21,7 @@ from oodgat_jax.detectors.cagcn import cagcn
 from oodgat_jax.detectors.distance import COVARIANCES, LAYERS, knn, mahalanobis
 from oodgat_jax.detectors.odin import odin
 from oodgat_jax.detectors.propagation import GRASP_SCORES, gnnsafe, grasp, propagate
-from oodgat_jax.registry import Registry, check_function
+from oodgat_jax.registry import Registry, check_function, check_needs
 from oodgat_jax.types import Array, Detector, InputError, Predict, Split
 
 Settings = dict[str, Any]
@@ -55,6 +55,7 @@ DETECTORS: Registry[Detector] = Registry(
 
 # What a detector reads that is not always there: "attention" of the backbone, the
 # "labels" of the train nodes, those of the known "validation" nodes.
+_READABLE = ("attention", "labels", "validation")
 NEEDS: dict[str, tuple[str, ...]] = {
     "ATT": ("attention",),
     "ATT_printed": ("attention",),
@@ -150,6 +151,7 @@ def register_detector(
             raise InputError(f"Detector '{name}' needs a function or a factory.")
         detector = factory()
     check_function("detector", name, detector)
+    check_needs("detector", name, needs, _READABLE)
     DETECTORS.register(name, detector)
     NEEDS[name] = tuple(needs)
     if factory is not None:
