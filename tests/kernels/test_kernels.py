@@ -1,14 +1,11 @@
 """Native kernels against their definitions: bits, values, gradients, real graphs."""
 
-import os
-import subprocess
-import sys
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
+from support import forking
 from support.kernel_cases import FeatureSizes, Sizes, attention_error, feature_error
 from support.synthetic import generate
 
@@ -196,17 +193,8 @@ def test_same_bits_twice():
 
 def test_two_devices(request):
     """Shards of a graph, and runs side by side, in one process."""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "support.shard_cases", "2", "fifty_steps"),
-            *("graph:2", "runs:2"),
-        ],
-        cwd=request.path.parent.parent,
-        env=os.environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = "-m", "support.shard_cases", "2", "fifty_steps", "graph:2", "runs:2"
+    done = forking.run(*command, cwd=request.path.parent.parent)
     assert done.stdout == "same\n", done.stderr
 
 
