@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
-from support import forking
 from support.kernel_cases import FeatureSizes, Sizes, attention_error, feature_error
 from support.synthetic import generate
 
@@ -189,13 +188,6 @@ def test_same_bits_twice():
     graph = graphs.build(sparse_dataset(0.35), "native")
     twice = [loss_and_gradient("oodgat", graph) for _ in range(2)]
     jax.tree.map(np.testing.assert_array_equal, *twice)
-
-
-def test_two_devices(request):
-    """Shards of a graph, and runs side by side, in one process."""
-    command = "-m", "support.shard_cases", "2", "fifty_steps", "graph:2", "runs:2"
-    done = forking.run(*command, cwd=request.path.parent.parent)
-    assert done.stdout == "same\n", done.stderr
 
 
 @pytest.mark.real_data
