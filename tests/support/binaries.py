@@ -36,10 +36,11 @@ def call(name, *arguments, cache):
     return code, _text(out), _text(err)
 
 
-def start(name, *arguments, cache):
+def start(name, *arguments, cache, cwd=None):
     """The running process of `python -m experiments.NAME`."""
     variables = os.environ | QUICK | _environment(cache)
-    return forking.start("-m", f"experiments.{name}", *arguments, env=variables)
+    command = "-m", f"experiments.{name}", *arguments
+    return forking.start(*command, env=variables, cwd=cwd)
 
 
 def _text(stream):
