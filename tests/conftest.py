@@ -1,4 +1,5 @@
 import atexit
+import functools
 import os
 import shutil
 import tempfile
@@ -70,6 +71,12 @@ def data_dir() -> Path:
     if not folder:
         pytest.skip("OODGAT_DATA_DIR is not set")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def real(data_dir):
+    """From a name to a real data set, loaded once per process."""
+    return functools.cache(lambda name: datasets.load(name, data_dir))
 
 
 @pytest.fixture
