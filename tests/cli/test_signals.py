@@ -10,12 +10,6 @@ LONG = (
     *("--method=mlp", "--splits=1", "--seeds=1", "--set=hidden=8"),
     *("--set=max_steps=601", "--set=patience=601", "--plugin=paced"),
 )
-# Every call to the devices is short, and there are many.
-PACED = """
-from oodgat_jax.training import scheduler
-
-scheduler.PACE = -1.0
-"""
 SIGNALS = {signal.SIGTERM: (143, "Terminated"), signal.SIGINT: (130, "Interrupted")}
 
 
@@ -27,7 +21,7 @@ def cache(tmp_path_factory):
 @pytest.fixture(scope="module")
 def start(cache):
     """Starts detect in a folder that has the plug-in, with an --out of its own."""
-    (cache / "paced.py").write_text(PACED)
+    (cache / "paced.py").write_text(binaries.PACED)
 
     def start(out, *more):
         flags = *LONG, f"--out={out}", *more

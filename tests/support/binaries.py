@@ -17,6 +17,13 @@ from support import forking
 # Where compiling is most of the time and what is compiled is tested elsewhere.
 QUICK = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 
+# A plug-in with which every call to the devices is short, and there are many.
+PACED = """
+from oodgat_jax.training import scheduler
+
+scheduler.PACE = -1.0
+"""
+
 
 def call(name, *arguments, cache):
     """Exit code, stdout and stderr of `python -m experiments.NAME`, in this process.
