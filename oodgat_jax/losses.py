@@ -2,7 +2,7 @@
 
 A regularizer is `(outputs, split, hyper) -> scalar`, lower is better, finite with a
 finite gradient on an empty mask. Its weight is the entry of `hyper` that bears its
-name. The plain names follow the authors' code, from which the published figures come;
+name; `hyper["step"]` is the number of steps taken before this one. The plain names follow the authors' code, from which the published figures come;
 those that end in `_printed` follow the paper's equations. All of them take outputs
 with any number of attention layers.
 """
@@ -160,10 +160,10 @@ def compose(
     """
 
     def objective(outputs: Outputs, split: Split, hyper: Hyper, step: Array) -> Array:
-        total = cross_entropy(outputs, split)
+        total, now = cross_entropy(outputs, split), {**hyper, "step": step}
         for name, term in terms.items():
             weight = schedule(hyper)(step) * hyper[term.weight]
-            value = term.function(outputs, split, hyper)
+            value = term.function(outputs, split, now)
             _check_scalar(name, value)
             total += weight * value
         return total
