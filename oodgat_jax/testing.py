@@ -86,8 +86,7 @@ def check_regularizer(
       hyper: its hyper-parameters, as `register_regularizer` takes them.
       needs: what it reads, as `register_regularizer` takes it.
     """
-    case = make_case()
-    hyper = {"step": jnp.int32(0)} | {k: jnp.float32(v) for k, v in hyper.items()}
+    case, hyper = make_case(), {k: jnp.float32(v) for k, v in hyper.items()}
     outputs = _random_outputs("attention" in needs)
     eager = function(outputs, case.split, hyper)
     _hold(jnp.shape(eager) == (), f"it must return a scalar, not {jnp.shape(eager)}")

@@ -32,6 +32,7 @@ def from_arrays(
     name: str = "own",
     test_size: int | None = None,
     directed: bool = False,
+    exposure: Any = None,
 ) -> Dataset:
     """Returns a data set from arrays, or from another library's graph.
 
@@ -46,6 +47,8 @@ def from_arrays(
       test_size: ID test nodes of a split, and as many OOD ones; by default what is
         left after labeling, at most 1,000.
       directed: whether an edge carries information in its direction alone.
+      exposure: nodes known to be OOD, [N] bool or their numbers: examples for methods
+        that learn from some; they are not drawn for validation or test.
     """
     _check_arguments(id_classes, name, test_size, directed)
     if edges is None and labels is None:
@@ -55,6 +58,8 @@ def from_arrays(
     pairs = as_pairs(edges, num_nodes)
     codes, known = _codes(labels, num_nodes, id_classes)
     senders, receivers = tidy_edges(pairs[:, 0], pairs[:, 1], num_nodes, directed)
+    exposed = None if exposure is None else as_mask(exposure, num_nodes)
+    free = codes if exposed is None else np.where(exposed, -1, codes)
     return Dataset(
         name=name,
         features=matrix,
@@ -62,7 +67,8 @@ def from_arrays(
         receivers=receivers,
         labels=codes,
         id_classes=known,
-        test_size=_most_test(codes, known) if test_size is None else int(test_size),
+        test_size=_most_test(free, known) if test_size is None else int(test_size),
+        exposure=exposed,
     )
 
 
@@ -107,6 +113,22 @@ def as_array(given: Any) -> np.ndarray:
             "An array cannot be made of rows of different lengths: give each as many "
             "entries."
         ) from error
+
+
+def as_mask(given: Any, num_nodes: int) -> np.ndarray:
+    """Returns nodes, given by number or as a mask, as a mask [N]."""
+    given = as_array(given)
+    if given.dtype == bool and given.shape == (num_nodes,):
+        return given
+    whole = given.ndim == 1 and (given.dtype.kind in "iu" or not given.size)
+    if not whole or (given.size and not 0 <= given.min() <= given.max() < num_nodes):
+        raise InputError(
+            f"exposure must be {num_nodes} booleans, or numbers of nodes from 0 to "
+            f"{num_nodes - 1}."
+        )
+    mask = np.zeros(num_nodes, bool)
+    mask[given.astype(int)] = True
+    return mask
 
 
 def _check_not_masked(given: Any, what: str) -> None:

@@ -92,6 +92,7 @@ class OODGATClassifier(BaseEstimator):
         labels: Any,
         *,
         validation: Any = None,
+        exposure: Any = None,
         names: Sequence[str] | None = None,
         progress: Callable[[training.Progress], None] | None = None,
     ) -> "OODGATClassifier":
@@ -102,6 +103,8 @@ class OODGATClassifier(BaseEstimator):
           edges: pairs [E, 2], a scipy sparse matrix [N, N] or a networkx graph.
           labels: one per node, of any kind; -1 where there is none.
           validation: [N] bool, labeled nodes to hold out; drawn by default.
+          exposure: unlabeled nodes known to be of no class, [N] bool or their numbers,
+            for a method that learns from such examples.
           names: of the features; by default the columns of a table like pandas'.
           progress: see `training.train`.
         """
@@ -115,7 +118,8 @@ class OODGATClassifier(BaseEstimator):
         classes, codes = inputs.labels(labels, graphs.num_nodes(graph))
         held_out = self._held_out(codes, validation, seed)
         hidden = np.where(held_out.calibration, UNKNOWN, codes)
-        split = holding_out.as_split(hidden, held_out.choosing, len(classes))
+        exposed = holding_out.known_unknowns(exposure, codes)
+        split = holding_out.as_split(hidden, held_out.choosing, len(classes), exposed)
         states = self._train(graph, split, recipe, len(classes), seed, progress)
         self._keep(states, graph, split, recipe, classes)
         self.feature_names_in_, self.scaling_ = names, scaled
