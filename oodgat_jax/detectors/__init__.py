@@ -17,6 +17,7 @@ from oodgat_jax.detectors.cagcn import cagcn
 from oodgat_jax.detectors.distance import knn, ledoit_wolf, mahalanobis
 from oodgat_jax.detectors.odin import input_step, odin
 from oodgat_jax.detectors.propagation import gnnsafe, grasp, propagate
+from oodgat_jax.detectors.rank_fusion import fused
 from oodgat_jax.detectors.table import (
     DETECTORS,
     FACTORIES,
@@ -40,6 +41,7 @@ __all__ = [
     "cagcn",
     "energy",
     "entropy",
+    "fused",
     "gnnsafe",
     "grasp",
     "input_step",

@@ -21,6 +21,7 @@ from oodgat_jax.detectors.cagcn import cagcn
 from oodgat_jax.detectors.distance import COVARIANCES, LAYERS, knn, mahalanobis
 from oodgat_jax.detectors.odin import odin
 from oodgat_jax.detectors.propagation import GRASP_SCORES, gnnsafe, grasp, propagate
+from oodgat_jax.detectors.rank_fusion import fused
 from oodgat_jax.registry import Registry, check_function
 from oodgat_jax.types import Array, Detector, InputError, Predict, Split
 
@@ -38,6 +39,7 @@ FACTORIES: Registry[Callable[..., Detector]] = Registry(
         "GNNSafe": gnnsafe,
         "ATT+prop": partial(propagate, attention),
         "ENT+prop": partial(propagate, entropy),
+        "FUSED+prop": partial(propagate, fused),
     },
 )
 
@@ -47,6 +49,7 @@ DETECTORS: Registry[Detector] = Registry(
         "ENT": entropy,
         "ATT": attention,
         "ATT_printed": attention_printed,
+        "FUSED": fused,
         "MSP": msp,
         "maxlogit": max_logit,
         **{name: factory() for name, factory in FACTORIES.items()},
@@ -60,6 +63,8 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "ATT_printed": ("attention",),
     "ATT+prop": ("attention",),
     "CaGCN": ("validation",),
+    "FUSED": ("attention",),
+    "FUSED+prop": ("attention",),
     "GRASP": ("labels",),
     "Mahalanobis": ("labels",),
     "kNN": ("labels",),
@@ -98,6 +103,7 @@ GRIDS: dict[str, list[Settings]] = {
     "GNNSafe": _all(**_PROPAGATION),
     "ATT+prop": _all(**_PROPAGATION),
     "ENT+prop": _all(**_PROPAGATION),
+    "FUSED+prop": _all(**_PROPAGATION),
 }
 
 

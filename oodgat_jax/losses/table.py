@@ -24,6 +24,7 @@ from oodgat_jax.losses.paper import (
     entropy,
     entropy_printed,
 )
+from oodgat_jax.losses.robust import anchor, consistency_led
 from oodgat_jax.registry import Registry, check_function
 from oodgat_jax.types import Array, Hyper, InputError, Outputs, Split
 
@@ -82,6 +83,7 @@ _NEEDS = ("attention",)
 REGULARIZERS: Registry[Term] = Registry(
     "regularizer",
     {
+        "anchor": Term(anchor, "anchor", {"anchor": 0.1, "known_share": 0.5}, _NEEDS),
         "bounded_energy": Term(
             bounded_energy,
             "bounded_energy",
@@ -95,6 +97,12 @@ REGULARIZERS: Registry[Term] = Registry(
             ("exposure", "step"),
         ),
         "consistency": Term(consistency, "consistency", _CONSISTENCY, _NEEDS),
+        "consistency_led": Term(
+            consistency_led,
+            "consistency",
+            {**_CONSISTENCY, "led_steps": 100.0},
+            ("attention", "step"),
+        ),
         "consistency_printed": Term(
             consistency_printed, "consistency", _CONSISTENCY, _NEEDS
         ),

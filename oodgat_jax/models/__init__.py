@@ -22,6 +22,7 @@ from oodgat_jax.models.batch_norm import (
     start_statistics,
 )
 from oodgat_jax.models.layers import (
+    ATTENTION_VECTORS,
     Bias,
     GATLayer,
     GATv2Layer,
@@ -37,6 +38,7 @@ from oodgat_jax.models.layers import (
 )
 
 __all__ = [
+    "ATTENTION_VECTORS",
     "BACKBONES",
     "GAT",
     "GCN",
