@@ -27,7 +27,8 @@ def fused(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
     kept = outputs.reference or (reference(outputs),)
     grid = jnp.linspace(0.0, 1.0, QUANTILES)
     pairs = zip(_scores(outputs), kept[0], strict=True)
-    return sum(jnp.interp(scores, cuts, grid) for scores, cuts in pairs) / 2
+    ranks = [jnp.interp(scores, cuts, grid) for scores, cuts in pairs]
+    return (ranks[0] + ranks[1]) / 2
 
 
 def reference(outputs: Outputs) -> Array:
@@ -41,7 +42,8 @@ def _scores(outputs: Outputs) -> tuple[Array, Array]:
 
 def _quantiles(scores: Array) -> Array:
     """Returns evenly spaced quantiles, from the least to the largest: [QUANTILES]."""
-    real = reductions.whole(reductions.without_padding(jnp.ones(scores.shape, bool)))
+    real = jnp.asarray(reductions.without_padding(jnp.ones(scores.shape, bool)))
+    real = reductions.whole(real)
     rising = jnp.sort(jnp.where(real, reductions.whole(scores), jnp.inf))
     places = jnp.linspace(0.0, 1.0, QUANTILES) * (jnp.sum(real) - 1)
     return jax.lax.stop_gradient(rising[jnp.round(places).astype(jnp.int32)])

@@ -76,7 +76,7 @@ def propagate(
     alpha: Array | float,
     keep_isolated: bool = True,
 ) -> Array:
-    """Averages values v [N] with those of neighbors: v <- alpha v + (1 - alpha) D^-1 A v,
+    """Averages values v [N] with neighbors: v <- alpha v + (1 - alpha) D^-1 A v,
     `rounds` times.
 
     A node without neighbors keeps its value, or has alpha times it after each round.

@@ -35,7 +35,7 @@ def anchor(outputs: Outputs, split: Split, hyper: Hyper) -> Array:
     Estimator, 2017). It tells the two sides of attention apart from the first step.
     """
     train = jnp.asarray(split.train)
-    others = reductions.without_padding(~train)
+    others = jnp.asarray(reductions.without_padding(~train))
     found = [
         _risk(logits.mean(-1), train, others, hyper["known_share"])
         for logits in outputs.attention

@@ -13,6 +13,11 @@ from oodgat_jax.splits.citation import (
     draw_citation,
     evaluation_draws,
 )
+from oodgat_jax.splits.development import (
+    draw_development,
+    random_partition,
+    random_partitions,
+)
 from oodgat_jax.splits.paper import draw
 
 __all__ = [
@@ -23,7 +28,10 @@ __all__ = [
     "digest",
     "draw",
     "draw_citation",
+    "draw_development",
     "evaluation_draws",
     "expose",
+    "random_partition",
+    "random_partitions",
     "stack",
 ]
