@@ -21,14 +21,18 @@ from oodgat_jax.graphs.context import (
 )
 from oodgat_jax.graphs.ops import (
     aggregate,
+    aggregate_one,
+    component,
     degree,
     is_self_loop,
     mean_weights,
     num_nodes,
+    propagate,
     sum_by,
     sum_edges,
     symmetric_weights,
     take,
+    without_edges,
 )
 
 __all__ = [
@@ -37,7 +41,9 @@ __all__ = [
     "Context",
     "Native",
     "aggregate",
+    "aggregate_one",
     "build",
+    "component",
     "context",
     "degree",
     "from_edges",
@@ -47,6 +53,7 @@ __all__ = [
     "num_nodes",
     "on_device",
     "pattern",
+    "propagate",
     "sources",
     "stored",
     "sum_by",
@@ -56,4 +63,5 @@ __all__ = [
     "uses_native",
     "uses_sparse",
     "with_self_loops",
+    "without_edges",
 ]

@@ -155,7 +155,7 @@ def assemble(method: Method, module: nn.Module) -> Task:
     terms = ((name, REGULARIZERS[name]) for name in method.regularizers)
     return _assemble(
         module,
-        tuple((name, term.function, term.weight) for name, term in terms),
+        tuple((name, term.function, term.weight, term.needs) for name, term in terms),
         named(method.validated_by),
         method.optimizer,
         method.schedule,
@@ -166,7 +166,8 @@ def assemble(method: Method, module: nn.Module) -> Task:
 @functools.lru_cache(maxsize=64)
 def _assemble(module, terms, detector, optimizer, schedule, customize) -> Task:
     objective = losses.compose(
-        {name: Term(function, weight, {}) for name, function, weight in terms}, schedule
+        {name: Term(function, weight, {}, needs) for name, function, weight, needs in terms},
+        schedule,
     )
 
     def init(run: Run, graph: jraph.GraphsTuple) -> Params:
@@ -174,18 +175,41 @@ def _assemble(module, terms, detector, optimizer, schedule, customize) -> Task:
 
     def loss(params, aux, graph, run: Run, step: Array, key: Array) -> Array:
         outputs = models.apply(module, params, graph, rates(run.hyper), key)
-        return objective(outputs, run.split, run.hyper, step)
+        return objective(outputs, run.split, run.hyper, step, graph)
 
     def predict(params: Params, aux: Aux, graph: jraph.GraphsTuple) -> Outputs:
         return models.apply(module, params, graph)
 
     task = Task(init, loss, validation(predict, detector), predict, optimizer)
+    if models.keeps_statistics(module):
+        task = _with_statistics(task, module, objective)
+        task = task._replace(validate=validation(task.predict, detector))
     if customize is None:
         return task
     found = customize(task, module)
     if found.validate is task.validate:
         return found._replace(validate=validation(found.predict, detector))
     return found
+
+
+def _with_statistics(
+    task: Task, module: nn.Module, objective: Callable[..., Array]
+) -> Task:
+    """Returns the task with a module's running statistics as its auxiliary state."""
+
+    def loss(params, aux, graph, run: Run, step: Array, key: Array):
+        outputs, aux = models.apply_observed(
+            module, params, aux, graph, run.split, rates(run.hyper), key
+        )
+        return objective(outputs, run.split, run.hyper, step, graph), aux
+
+    def predict(params: Params, aux: Aux, graph: jraph.GraphsTuple) -> Outputs:
+        return models.apply_running(module, params, aux, graph)
+
+    def init_aux(params: Params, run: Run, graph: jraph.GraphsTuple) -> Aux:
+        return models.start_statistics(module, params, graph)
+
+    return task._replace(loss=loss, predict=predict, init_aux=init_aux)
 
 
 def validation(predict: Predictor, detector: Detector) -> Callable[..., Array]:
