@@ -166,7 +166,10 @@ def assemble(method: Method, module: nn.Module) -> Task:
 @functools.lru_cache(maxsize=64)
 def _assemble(module, terms, detector, optimizer, schedule, customize) -> Task:
     objective = losses.compose(
-        {name: Term(function, weight, {}, needs) for name, function, weight, needs in terms},
+        {
+            name: Term(function, weight, {}, needs)
+            for name, function, weight, needs in terms
+        },
         schedule,
     )
 
