@@ -10,13 +10,13 @@ def join(first: Dataset, *others: Dataset, exposed: bool = False) -> Dataset:
     """Returns a data set whose graph is several ones side by side.
 
     No message passes between them, so that a network sees each as if it were alone.
-    Nodes of the others are OOD, whatever their labels were: they get the class after
-    the last one of `first`.
+    Nodes of the others that have a label are OOD, whatever it is: they get the class
+    after the last one of `first`.
 
     Args:
       first: keeps its name, labels and known classes.
       others: with as many features each.
-      exposed: whether nodes of the others are examples of OOD for training.
+      exposed: whether these OOD nodes are examples for training.
     """
     widths = {data.features.shape[1] for data in (first, *others)}
     if len(widths) > 1:
@@ -31,17 +31,17 @@ def join(first: Dataset, *others: Dataset, exposed: bool = False) -> Dataset:
         for data, start in zip((first, *others), starts, strict=False)
     ]
     senders, receivers = np.concatenate(edges, axis=1).astype(np.int32)
-    known = sizes[0]
-    unknown = np.full(sum(sizes) - known, max(first.labels.max() + 1, 0), np.int32)
-    mask = np.zeros(sum(sizes), bool)
+    labels = np.concatenate([first.labels, *(data.labels for data in others)])
+    others_ood = (labels >= 0) & (np.arange(len(labels)) >= sizes[0])
+    labels[others_ood] = first.labels.max() + 1
+    mask = others_ood & exposed
     if first.exposure is not None:
-        mask[:known] = first.exposure
-    mask[known:] = exposed
+        mask[: sizes[0]] = first.exposure
     return first._replace(
         features=_stacked([data.features for data in (first, *others)]),
         senders=senders,
         receivers=receivers,
-        labels=np.concatenate([first.labels, unknown]),
+        labels=labels,
         exposure=mask if mask.any() else None,
         components=tuple(sizes),
     )

@@ -15,6 +15,7 @@ from oodgat_jax.splits.citation import (
     draw_citation,
     evaluation_draws,
 )
+from oodgat_jax.splits.domains import under_arxiv, under_twitch
 from oodgat_jax.splits.gnnsafe import (
     SHIFTS,
     draw_gnnsafe,
@@ -47,7 +48,9 @@ __all__ = [
     "label_shift",
     "stack",
     "structure_shift",
+    "under_arxiv",
     "under_gnnsafe",
     "under_gpn",
     "under_grasp",
+    "under_twitch",
 ]

@@ -80,7 +80,7 @@ def label_shift(dataset: Dataset) -> Dataset:
 
 
 def structure_shift(dataset: Dataset, seed: int, stream: int = _TEST) -> Dataset:
-    """Returns the nodes with edges of a stochastic block model.
+    """Returns the nodes with edges of a stochastic block model, all in one class.
 
     There are as many blocks as classes, of equal size in the order of the nodes; the
     last one takes the rest. Two nodes are joined with 1.5 times the density of the
@@ -98,7 +98,9 @@ def structure_shift(dataset: Dataset, seed: int, stream: int = _TEST) -> Dataset
     ]
     low, high = np.concatenate(edges, axis=1).astype(np.int32)
     return dataset._replace(
-        senders=np.concatenate([low, high]), receivers=np.concatenate([high, low])
+        senders=np.concatenate([low, high]),
+        receivers=np.concatenate([high, low]),
+        labels=np.zeros_like(dataset.labels),
     )
 
 
@@ -123,7 +125,7 @@ def _block_edges(random, rows, columns, probability: float) -> np.ndarray:
 
 def feature_shift(dataset: Dataset, seed: int, stream: int = _TEST) -> Dataset:
     """Returns the graph with features u x_a + (1 - u) x_b of two random nodes a and b,
-    u uniform in [0, 1], anew for every node."""
+    u uniform in [0, 1], anew for every node; all nodes are in one class."""
     random = np.random.default_rng([seed, stream])
     size = dataset.num_nodes
     one, other = random.integers(0, size, (2, size))
@@ -134,7 +136,8 @@ def feature_shift(dataset: Dataset, seed: int, stream: int = _TEST) -> Dataset:
     else:
         share = share[:, None]
         mixed = share * features[one] + (1 - share) * features[other]
-    return dataset._replace(features=mixed.astype(np.float32))
+    labels = np.zeros_like(dataset.labels)
+    return dataset._replace(features=mixed.astype(np.float32), labels=labels)
 
 
 def _scaled(features: scipy.sparse.csr_array, scale: np.ndarray) -> Features:
