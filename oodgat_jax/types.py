@@ -143,5 +143,6 @@ class Rates(NamedTuple):
 
 Hyper = Mapping[str, Any]  # float hyper-parameters by name, as array leaves
 Predict = Callable[[jraph.GraphsTuple], Outputs]
-Regularizer = Callable[[Outputs, Split, Hyper], Array]
+# (outputs, split, hyper); by keyword the graph and the step, where it needs them.
+Regularizer = Callable[..., Array]
 Detector = Callable[[Predict, jraph.GraphsTuple, Split], Array]

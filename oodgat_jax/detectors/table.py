@@ -18,9 +18,15 @@ from oodgat_jax.detectors.basic import (
     msp,
 )
 from oodgat_jax.detectors.cagcn import cagcn
+from oodgat_jax.detectors.dirichlet import dirichlet_energy
 from oodgat_jax.detectors.distance import COVARIANCES, LAYERS, knn, mahalanobis
+from oodgat_jax.detectors.gebm import gebm
+from oodgat_jax.detectors.grasp import GRASP_SCORES, grasp
+from oodgat_jax.detectors.grasp_coded import grasp_coded
 from oodgat_jax.detectors.odin import odin
-from oodgat_jax.detectors.propagation import GRASP_SCORES, gnnsafe, grasp, propagate
+from oodgat_jax.detectors.propagation import gnnsafe, propagate
+from oodgat_jax.detectors.similarity import similarity_propagation
+from oodgat_jax.detectors.unknown import unknown
 from oodgat_jax.registry import Registry, check_function
 from oodgat_jax.types import Array, Detector, InputError, Predict, Split
 
@@ -38,6 +44,11 @@ FACTORIES: Registry[Callable[..., Detector]] = Registry(
         "GNNSafe": gnnsafe,
         "ATT+prop": partial(propagate, attention),
         "ENT+prop": partial(propagate, entropy),
+        "GNNSafe_coded": partial(gnnsafe, keep_isolated=False),
+        "GRASP_coded": grasp_coded,
+        "GEBM": gebm,
+        "Dirichlet": dirichlet_energy,
+        "similarity": similarity_propagation,
     },
 )
 
@@ -49,6 +60,7 @@ DETECTORS: Registry[Detector] = Registry(
         "ATT_printed": attention_printed,
         "MSP": msp,
         "maxlogit": max_logit,
+        "unknown": unknown,
         **{name: factory() for name, factory in FACTORIES.items()},
     },
 )
@@ -60,9 +72,12 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "ATT_printed": ("attention",),
     "ATT+prop": ("attention",),
     "CaGCN": ("validation",),
+    "GEBM": ("labels",),
     "GRASP": ("labels",),
+    "GRASP_coded": ("labels", "validation"),
     "Mahalanobis": ("labels",),
     "kNN": ("labels",),
+    "unknown": ("attention",),
 }
 
 
@@ -98,6 +113,11 @@ GRIDS: dict[str, list[Settings]] = {
     "GNNSafe": _all(**_PROPAGATION),
     "ATT+prop": _all(**_PROPAGATION),
     "ENT+prop": _all(**_PROPAGATION),
+    "GNNSafe_coded": _all(**_PROPAGATION),
+    "GRASP_coded": _all(score=tuple(GRASP_SCORES), rounds=(8, 2, 4, 16)),
+    "GEBM": _all(weight=(1.0, 0.0, 0.5), edges=(False, True)),
+    "Dirichlet": _all(**_PROPAGATION),
+    "similarity": _all(sharpness=(5.0, 1.0, 20.0), rounds=(2, 8)),
 }
 
 

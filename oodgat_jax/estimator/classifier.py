@@ -372,6 +372,7 @@ class OODGATClassifier(BaseEstimator):
         method = self._method()
         module = recipes.module(method, recipe, num_classes)
         methods.check_needs(method, module, graph.nodes.shape[1])
+        methods.check_exposure(method, split)
         runs = experiment.make_runs(
             method,
             [recipe] * self.members,

@@ -182,6 +182,7 @@ def _train_and_score(
     schedule = recipes.schedule(definition, recipe)
     width = dataset.features.shape[1] if isinstance(dataset, Dataset) else 1
     methods.check_needs(definition, module, width)
+    methods.check_exposure(definition, runs.split)
     if mesh is not None and mesh.shape[GRAPH] > 1:
         evaluation.check_shardable(definition)
         placed, split = _sharded(dataset, runs.split, mesh, kernel)

@@ -38,6 +38,12 @@ from oodgat_jax.losses.table import (
     paper_decay,
     register_regularizer,
 )
+from oodgat_jax.losses.unknown_class import (
+    known_logit,
+    unknown_class,
+    unknown_class_pseudo,
+    unknown_logit,
+)
 
 __all__ = [
     "DECAY",
@@ -58,6 +64,7 @@ __all__ = [
     "energy_margin_propagated",
     "entropy",
     "entropy_printed",
+    "known_logit",
     "masked_mean",
     "outlier_exposure",
     "paper_decay",
@@ -65,4 +72,7 @@ __all__ = [
     "softmax_entropy",
     "standardize",
     "uniform_loss",
+    "unknown_class",
+    "unknown_class_pseudo",
+    "unknown_logit",
 ]
