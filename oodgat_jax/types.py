@@ -37,6 +37,7 @@ class Dataset(NamedTuple):
     test_size: int  # ID test nodes of a split, and as many OOD ones
     num_public_train: int = 0  # leading nodes of a published train split, if any
     exposure: np.ndarray | None = None  # [N] bool: known to be OOD, for training
+    components: tuple[int, ...] = ()  # nodes of each of several joined graphs
 
     @property
     def num_nodes(self) -> int:
@@ -143,5 +144,6 @@ class Rates(NamedTuple):
 
 Hyper = Mapping[str, Any]  # float hyper-parameters by name, as array leaves
 Predict = Callable[[jraph.GraphsTuple], Outputs]
-Regularizer = Callable[[Outputs, Split, Hyper], Array]
+# (outputs, split, hyper); by keyword the graph and the step, where it needs them.
+Regularizer = Callable[..., Array]
 Detector = Callable[[Predict, jraph.GraphsTuple, Split], Array]

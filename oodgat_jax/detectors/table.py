@@ -18,10 +18,16 @@ from oodgat_jax.detectors.basic import (
     msp,
 )
 from oodgat_jax.detectors.cagcn import cagcn
+from oodgat_jax.detectors.dirichlet import dirichlet_energy
 from oodgat_jax.detectors.distance import COVARIANCES, LAYERS, knn, mahalanobis
+from oodgat_jax.detectors.gebm import gebm
+from oodgat_jax.detectors.grasp import GRASP_SCORES, grasp
+from oodgat_jax.detectors.grasp_coded import grasp_coded
 from oodgat_jax.detectors.odin import odin
-from oodgat_jax.detectors.propagation import GRASP_SCORES, gnnsafe, grasp, propagate
+from oodgat_jax.detectors.propagation import gnnsafe, propagate
 from oodgat_jax.detectors.rank_fusion import fused
+from oodgat_jax.detectors.similarity import similarity_propagation
+from oodgat_jax.detectors.unknown import unknown
 from oodgat_jax.registry import Registry, check_function
 from oodgat_jax.types import Array, Detector, InputError, Predict, Split
 
@@ -40,6 +46,11 @@ FACTORIES: Registry[Callable[..., Detector]] = Registry(
         "ATT+prop": partial(propagate, attention),
         "ENT+prop": partial(propagate, entropy),
         "FUSED+prop": partial(propagate, fused),
+        "GNNSafe_coded": partial(gnnsafe, keep_isolated=False),
+        "GRASP_coded": grasp_coded,
+        "GEBM": gebm,
+        "Dirichlet": dirichlet_energy,
+        "similarity": similarity_propagation,
     },
 )
 
@@ -52,6 +63,7 @@ DETECTORS: Registry[Detector] = Registry(
         "FUSED": fused,
         "MSP": msp,
         "maxlogit": max_logit,
+        "unknown": unknown,
         **{name: factory() for name, factory in FACTORIES.items()},
     },
 )
@@ -65,9 +77,12 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "CaGCN": ("validation",),
     "FUSED": ("attention",),
     "FUSED+prop": ("attention",),
+    "GEBM": ("labels",),
     "GRASP": ("labels",),
+    "GRASP_coded": ("labels", "validation"),
     "Mahalanobis": ("labels",),
     "kNN": ("labels",),
+    "unknown": ("attention",),
 }
 
 
@@ -104,6 +119,11 @@ GRIDS: dict[str, list[Settings]] = {
     "ATT+prop": _all(**_PROPAGATION),
     "ENT+prop": _all(**_PROPAGATION),
     "FUSED+prop": _all(**_PROPAGATION),
+    "GNNSafe_coded": _all(**_PROPAGATION),
+    "GRASP_coded": _all(score=tuple(GRASP_SCORES), rounds=(8, 2, 4, 16)),
+    "GEBM": _all(weight=(1.0, 0.0, 0.5), edges=(False, True)),
+    "Dirichlet": _all(**_PROPAGATION),
+    "similarity": _all(sharpness=(5.0, 1.0, 20.0), rounds=(2, 8)),
 }
 
 

@@ -76,8 +76,9 @@ def propagate(
     alpha: Array | float,
     keep_isolated: bool = True,
 ) -> Array:
-    """Averages values v [N] with neighbors: v <- alpha v + (1 - alpha) D^-1 A v,
-    `rounds` times.
+    """Averages values v [N] with those of neighbors, `rounds` times.
+
+        v <- alpha v + (1 - alpha) D^-1 A v
 
     A node without neighbors keeps its value, or has alpha times it after each round.
     """

@@ -39,6 +39,12 @@ from oodgat_jax.losses.table import (
     paper_decay,
     register_regularizer,
 )
+from oodgat_jax.losses.unknown_class import (
+    known_logit,
+    unknown_class,
+    unknown_class_pseudo,
+    unknown_logit,
+)
 
 __all__ = [
     "DECAY",
@@ -61,6 +67,7 @@ __all__ = [
     "energy_margin_propagated",
     "entropy",
     "entropy_printed",
+    "known_logit",
     "masked_mean",
     "outlier_exposure",
     "paper_decay",
@@ -68,4 +75,7 @@ __all__ = [
     "softmax_entropy",
     "standardize",
     "uniform_loss",
+    "unknown_class",
+    "unknown_class_pseudo",
+    "unknown_logit",
 ]

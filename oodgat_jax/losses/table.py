@@ -25,8 +25,9 @@ from oodgat_jax.losses.paper import (
     entropy_printed,
 )
 from oodgat_jax.losses.robust import anchor, consistency_led
+from oodgat_jax.losses.unknown_class import unknown_class, unknown_class_pseudo
 from oodgat_jax.registry import Registry, check_function
-from oodgat_jax.types import Array, Hyper, InputError, Outputs, Split
+from oodgat_jax.types import Array, Hyper, InputError, Outputs, Regularizer, Split
 
 # Eq. 12's a^(b t) with a = 0.9 and b = 0.01.
 DECAY = optax.exponential_decay(1.0, transition_steps=100, decay_rate=0.9)
@@ -41,7 +42,7 @@ GIVEN = ("graph", "step")
 class Term(NamedTuple):
     """An entry of REGULARIZERS: a function and what it wants to know."""
 
-    function: Callable[..., Array]  # (outputs, split, hyper), and what GIVEN names
+    function: Regularizer
     weight: str  # the hyper-parameter that weighs it
     hyper: Mapping[str, float]  # defaults of all it uses, the weight among them
     needs: tuple[str, ...] = ()  # what is not always there; see register_regularizer
@@ -78,6 +79,7 @@ _ENTROPY = {"entropy": 0.05, "threshold": 0.5}
 _DISCREPANCY = {"discrepancy": 0.005}
 _MARGIN = {"energy_margin": 1.0, "m_in": -5.0, "m_out": -1.0}
 _BOUNDED = {"bounded_energy": 1.0, "bounded_share": 0.999}
+_UNKNOWN = {"unknown_class": 1.0, "complement": 0.1}
 _NEEDS = ("attention",)
 
 REGULARIZERS: Registry[Term] = Registry(
@@ -122,13 +124,22 @@ REGULARIZERS: Registry[Term] = Registry(
             {"outlier_exposure": 0.5},
             ("exposure",),
         ),
+        "unknown_class": Term(
+            unknown_class, "unknown_class", _UNKNOWN, ("attention", "exposure")
+        ),
+        "unknown_class_pseudo": Term(
+            unknown_class_pseudo,
+            "unknown_class",
+            {**_UNKNOWN, "pseudo_share": 0.1, "pseudo_after": 50.0},
+            ("attention", "step"),
+        ),
     },
 )
 
 
 def register_regularizer(
     name: str,
-    function: Callable[..., Array],
+    function: Regularizer,
     *,
     hyper: Mapping[str, float] = MappingProxyType({}),
     needs: tuple[str, ...] = (),

@@ -13,7 +13,18 @@ import optax
 
 from oodgat_jax import graphs, losses, models
 from oodgat_jax.detectors import DETECTORS, NEEDS, named
-from oodgat_jax.losses import REGULARIZERS, Term, WeightSchedule, paper_decay
+from oodgat_jax.losses import (
+    REGULARIZERS,
+    Term,
+    WeightSchedule,
+    constant,
+    paper_decay,
+)
+from oodgat_jax.methods.choosing import (
+    Predictor,
+    by_validation_loss,
+    paper_validation,
+)
 from oodgat_jax.methods.plus import (
     PLUS,
     adam_sparing_attention,
@@ -21,11 +32,10 @@ from oodgat_jax.methods.plus import (
     steady_validation,
     waiting_decay,
 )
-from oodgat_jax.methods.validation import Predictor, paper_validation
 from oodgat_jax.models import BACKBONES
 from oodgat_jax.registry import Registry, check_names
 from oodgat_jax.training import Aux, Params, Run, Task, adam
-from oodgat_jax.types import Array, Detector, Hyper, InputError, Outputs, Rates
+from oodgat_jax.types import Array, Detector, Hyper, InputError, Outputs, Rates, Split
 
 
 class Method(NamedTuple):
@@ -53,14 +63,65 @@ class Method(NamedTuple):
 
 
 _PLAIN = MappingProxyType({"weight_decay": 0.0})
+# GNNSafe's settings: every one of 200 steps is checked, and none is the last before.
+_FIELD: Mapping[str, float | int] = MappingProxyType(
+    {
+        "weight_decay": 0.01,
+        "dropout": 0.0,
+        "max_steps": 200,
+        "check_every": 1,
+        "patience": 200,
+    }
+)
+_DROPPED = MappingProxyType({**_FIELD, "dropout": 0.5})  # NODESAFE's
+
+
+def _of_the_field(
+    backbone: str,
+    regularizers: tuple[str, ...],
+    detectors: tuple[str, ...],
+    hyper: Mapping[str, float | int] = _FIELD,
+) -> Method:
+    """Returns a method as GNNSafe's protocol trains it: constant weights, the step
+    chosen by the loss on known validation nodes."""
+    return Method(
+        backbone,
+        regularizers,
+        detectors[0],
+        detectors,
+        schedule=constant,
+        hyper=hyper,
+        customize=by_validation_loss,
+    )
+
 
 METHODS: Registry[Method] = Registry(
     "method",
     {
+        "energy-ft": _of_the_field("gcn-bn", ("energy_margin",), ("energy",)),
         "gat": Method("gat"),
         "gatv2": Method("gatv2"),
         "gcn": Method("gcn"),
+        "gcn-bn": _of_the_field("gcn-bn", (), ("MSP", "energy")),
+        "gcn-unknown": _of_the_field("gcn-unknown", ("unknown_class",), ("unknown",)),
+        "gcn-unknown-pseudo": _of_the_field(
+            "gcn-unknown", ("unknown_class_pseudo",), ("unknown",)
+        ),
+        "gnnsafe": _of_the_field("gcn-bn", (), ("GNNSafe_coded",)),
+        "gnnsafe++": _of_the_field(
+            "gcn-bn", ("energy_margin_propagated",), ("GNNSafe_coded",)
+        ),
         "mlp": Method("mlp"),
+        "nodesafe": _of_the_field(
+            "gcn-bn", ("bounded_energy",), ("GNNSafe_coded",), _DROPPED
+        ),
+        "nodesafe++": _of_the_field(
+            "gcn-bn",
+            ("energy_margin_propagated", "bounded_energy_exposed"),
+            ("GNNSafe_coded",),
+            _DROPPED,
+        ),
+        "oe": _of_the_field("gcn-bn", ("outlier_exposure",), ("maxlogit",)),
         "oodgat": Method(
             "oodgat",
             ("consistency", "entropy", "discrepancy"),
@@ -137,6 +198,21 @@ def check_needs(method: Method, module: nn.Module, num_features: int) -> None:
         )
 
 
+def check_exposure(method: Method, split: Split) -> None:
+    """Raises InputError if a regularizer needs exposed nodes and a split has none.
+
+    Args:
+      method: what is to be trained.
+      split: of one run [N], or of several [S, N].
+    """
+    wanting = [n for n in method.regularizers if "exposure" in REGULARIZERS[n].needs]
+    if wanting and not np.asarray(split.exposure).any(axis=-1).all():
+        raise InputError(
+            f"{', '.join(wanting)} learns from nodes that are known to be OOD, but the "
+            "split exposes none: give some as `exposure`, or take a protocol that does."
+        )
+
+
 def provides(module: nn.Module, num_features: int) -> set[str]:
     """Returns what a module's outputs hold of the optional fields of Outputs."""
     outputs = _shapes(module, num_features)
@@ -187,13 +263,11 @@ def assemble(method: Method, module: nn.Module) -> Task:
 def _assemble(
     module, terms, detector, optimizer, schedule, customize, validation
 ) -> Task:
-    objective = losses.compose(
-        {
-            name: Term(function, weight, {}, needs)
-            for name, function, weight, needs in terms
-        },
-        schedule,
-    )
+    chosen = {
+        name: Term(function, weight, {}, needs)
+        for name, function, weight, needs in terms
+    }
+    objective = losses.compose(chosen, schedule)
 
     def init(run: Run, graph: jraph.GraphsTuple) -> Params:
         return module.init({"params": run.key}, graph)

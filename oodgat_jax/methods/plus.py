@@ -21,7 +21,7 @@ from oodgat_jax import metrics, models
 from oodgat_jax.detectors import rank_fusion
 from oodgat_jax.graphs import reductions
 from oodgat_jax.losses import DECAY
-from oodgat_jax.methods.validation import Predictor
+from oodgat_jax.methods.choosing import Predictor
 from oodgat_jax.training import Params, Run, Task
 from oodgat_jax.types import Array, Detector, Hyper, Outputs, Split
 

@@ -16,6 +16,7 @@ from oodgat_jax.models.backbones import (
 from oodgat_jax.models.batch_norm import (
     BatchNorm,
     GCNBatchNorm,
+    GCNUnknown,
     apply_observed,
     apply_running,
     keeps_statistics,
@@ -53,6 +54,7 @@ __all__ = [
     "GATv2",
     "GATv2Layer",
     "GCNBatchNorm",
+    "GCNUnknown",
     "Linear",
     "OODGATLayer",
     "SAGELayer",

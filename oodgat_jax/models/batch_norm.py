@@ -38,8 +38,8 @@ class BatchNorm(nn.Module):
         scale = self.param("scale", nn.initializers.ones, (x.shape[-1],))
         bias = self.param("bias", nn.initializers.zeros, (x.shape[-1],))
         if self.has_variable(RUNNING, "mean"):
-            mean = self.get_variable(RUNNING, "mean")
-            variance = self.get_variable(RUNNING, "variance")
+            mean: Any = self.get_variable(RUNNING, "mean")
+            variance: Any = self.get_variable(RUNNING, "variance")
         else:
             mean, variance = self._observe(graph, x)
         return scale * (x - mean) * jax.lax.rsqrt(variance + EPSILON) + bias
@@ -75,6 +75,24 @@ class GCNBatchNorm(nn.Module):
         return Outputs(Bias()(graphs.aggregate(graph, weights, x)), hidden, ())
 
 
+class GCNUnknown(nn.Module):
+    """A GCNBatchNorm with a logit for one more class, that of unknown nodes.
+
+    The logits of the known classes are its logits, the last one its OOD logit.
+    """
+
+    num_classes: int
+    hidden: int = 64
+    keeps_statistics: ClassVar[bool] = True
+
+    @nn.compact
+    def __call__(self, graph: jraph.GraphsTuple, rates: Rates | None = None) -> Outputs:
+        """Returns outputs with the unknown class as the only OOD logit."""
+        outputs = GCNBatchNorm(self.num_classes + 1, self.hidden)(graph, rates)
+        known, unknown = jnp.split(outputs.logits, [self.num_classes], axis=-1)
+        return outputs._replace(logits=known, attention=(unknown,))
+
+
 def keeps_statistics(module: nn.Module) -> bool:
     """Returns whether a module has running statistics."""
     return getattr(module, "keeps_statistics", False)
@@ -82,9 +100,7 @@ def keeps_statistics(module: nn.Module) -> bool:
 
 def start_statistics(module: nn.Module, params: Any, graph: jraph.GraphsTuple) -> Any:
     """Returns running statistics before the first step: means 0, variances 1."""
-    _, found = jax.eval_shape(
-        lambda: module.apply(params, graph, mutable=[OBSERVED])  # type: ignore[arg-type]
-    )
+    _, found = jax.eval_shape(lambda: module.apply(params, graph, mutable=[OBSERVED]))
 
     def first(path: tuple, leaf: Any) -> Array:
         fill = jnp.zeros if path[-1].key == "mean" else jnp.ones
