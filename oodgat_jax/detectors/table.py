@@ -28,7 +28,7 @@ from oodgat_jax.detectors.propagation import gnnsafe, propagate
 from oodgat_jax.detectors.rank_fusion import fused
 from oodgat_jax.detectors.similarity import similarity_propagation
 from oodgat_jax.detectors.unknown import unknown
-from oodgat_jax.registry import Registry, check_function
+from oodgat_jax.registry import Registry, check_function, check_needs
 from oodgat_jax.types import Array, Detector, InputError, Predict, Split
 
 Settings = dict[str, Any]
@@ -70,6 +70,7 @@ DETECTORS: Registry[Detector] = Registry(
 
 # What a detector reads that is not always there: "attention" of the backbone, the
 # "labels" of the train nodes, those of the known "validation" nodes.
+_READABLE = ("attention", "labels", "validation")
 NEEDS: dict[str, tuple[str, ...]] = {
     "ATT": ("attention",),
     "ATT_printed": ("attention",),
@@ -176,6 +177,7 @@ def register_detector(
             raise InputError(f"Detector '{name}' needs a function or a factory.")
         detector = factory()
     check_function("detector", name, detector)
+    check_needs("detector", name, needs, _READABLE)
     DETECTORS.register(name, detector)
     NEEDS[name] = tuple(needs)
     if factory is not None:

@@ -26,7 +26,7 @@ from oodgat_jax.losses.paper import (
 )
 from oodgat_jax.losses.robust import anchor, consistency_led
 from oodgat_jax.losses.unknown_class import unknown_class, unknown_class_pseudo
-from oodgat_jax.registry import Registry, check_function
+from oodgat_jax.registry import Registry, check_function, check_needs
 from oodgat_jax.types import Array, Hyper, InputError, Outputs, Regularizer, Split
 
 # Eq. 12's a^(b t) with a = 0.9 and b = 0.01.
@@ -154,6 +154,7 @@ def register_regularizer(
         in `split.exposure`; "graph" and "step" are given to it by keyword.
     """
     check_function("regularizer", name, function)
+    check_needs("regularizer", name, needs, (*_NEEDS, "exposure", *GIVEN))
     try:
         values = {name: 1.0} | {key: float(value) for key, value in hyper.items()}
     except (AttributeError, TypeError, ValueError) as error:
