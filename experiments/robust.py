@@ -6,11 +6,11 @@
   python -m experiments.robust --stage=fresh
   python -m experiments.robust --from_records --out=experiments/records
 
-Stages, in this order; the settings of OODGAT+ are frozen after the second:
+Stages, in this order; the settings of OODGAT+ are frozen after the first:
 
   development  splits 20, 21, 22, judged on nodes that are in no part of these splits;
                OODGAT+ with each part left out, and with each part alone
-  partitions   random choices of known classes, which hold 30 to 70 % of the nodes
+  partitions   ten random choices of known classes, which hold 30 to 70 % of the nodes
   paper        splits 123, 1, 2 with seeds 0, 1, 2, on test nodes
   fresh        splits 10 to 14 with seeds 0, 1, 2, on test nodes
 

@@ -28,9 +28,8 @@ from oodgat_jax.methods.choosing import (
 from oodgat_jax.methods.plus import (
     PLUS,
     adam_sparing_attention,
-    averaged,
-    steady_validation,
-    waiting_decay,
+    keeping_reference,
+    steadied,
 )
 from oodgat_jax.models import BACKBONES
 from oodgat_jax.registry import Registry, check_names
@@ -135,10 +134,9 @@ METHODS: Registry[Method] = Registry(
             "FUSED",
             ("ENT", "ATT", "FUSED", "FUSED+prop"),
             optimizer=adam_sparing_attention,
-            schedule=waiting_decay,
             hyper=PLUS,
-            customize=averaged,
-            validation=steady_validation,
+            customize=steadied,
+            validation=keeping_reference,
         ),
         "oodgat-printed": Method(
             "oodgat",

@@ -7,7 +7,7 @@ part of the program:
   lr, weight_decay                             Adam; L2 is added to the gradient
   input_dropout, dropout, attention_dropout    features, hidden layer, attention
   hidden, heads, ...                           fields of the backbone
-  max_steps, check_every, patience             see `training.Schedule`
+  max_steps, check_every, patience, early_stop see `training.Schedule`
   consistency, entropy, discrepancy            weights of the regularizers
   threshold                                    of the entropy regularizer
   first_decay, kernel, distillation            GKDE: see `gkde.training`
@@ -191,9 +191,10 @@ def module(method: Method, recipe: Recipe, num_classes: int) -> nn.Module:
 
 def schedule(method: Method, recipe: Recipe) -> Schedule:
     """Returns when to validate and to stop."""
-    names = [name for name in Schedule._fields if name in recipe]
+    names = [name for name in Schedule._fields[:-1] if name in recipe]
     chosen = {name: int(recipe[name]) for name in names}
-    return Schedule()._replace(**chosen, early_stop=method.early_stop)
+    early_stop = bool(recipe.get("early_stop", method.early_stop))
+    return Schedule()._replace(**(chosen | {"early_stop": early_stop}))
 
 
 def _replace(chosen: Recipe, values: Recipe) -> None:
