@@ -80,14 +80,15 @@ NOTE = (
 
 
 @functools.cache
-def _published() -> list[dict[str, Any]]:
+def every_published() -> list[dict[str, Any]]:
+    """Returns the figures of papers."""
     return json.loads(FILE.read_text(encoding="utf-8"))["figures"]
 
 
 def published(key: str, protocol: str, dataset: str, shift: str) -> dict[str, Any]:
     """Returns what a paper has for a row of the table: {} if none is known."""
     where = {"row": key, "protocol": protocol, "dataset": dataset, "shift": shift}
-    return latest(_published(), **where) or {}
+    return latest(every_published(), **where) or {}
 
 
 def tables_of(records: Sequence[Record]) -> Tables:
@@ -117,7 +118,8 @@ def _of(records: Sequence[Record], key: str) -> list[str]:
     return [value for value in order if value in have]
 
 
-def _find(records: Sequence[Record], row: Row, by: str, **where: str) -> Record | None:
+def find(records: Sequence[Record], row: Row, by: str, **where: str) -> Record | None:
+    """Returns the latest record of a row, its step chosen that way."""
     keys = {"method": row.entry, "detector": row.detector, "chosen_by": by}
     return latest(records, **keys, **where)
 
@@ -136,7 +138,7 @@ def _overview(
     for row in ROWS:
         cells = []
         for dataset in datasets:
-            record = _find(records, row, row.chosen_by, dataset=dataset, shift=shift)
+            record = find(records, row, row.chosen_by, dataset=dataset, shift=shift)
             figure = published(row.key, protocol, dataset, shift).get("auroc")
             cells.append(_cell(record, "auroc", figure))
         if any(cell != "-" for cell in cells):
@@ -153,10 +155,10 @@ def _details(
     rows = []
     where = {"dataset": dataset, "shift": shift}
     for row in ROWS:
-        record = _find(records, row, row.chosen_by, **where)
+        record = find(records, row, row.chosen_by, **where)
         if record is None:
             continue
-        oracle = _find(records, row, BY_TEST, **where)
+        oracle = find(records, row, BY_TEST, **where)
         cells = [_cell(record, metric) for metric in COLUMNS]
         figure = published(row.key, protocol, dataset, shift)
         told = [f"{figure['auroc']:.1f}", figure["chosen_on"]] if figure else ["-", "-"]
