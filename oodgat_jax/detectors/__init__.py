@@ -21,6 +21,7 @@ from oodgat_jax.detectors.grasp import grasp
 from oodgat_jax.detectors.grasp_coded import grasp_coded
 from oodgat_jax.detectors.odin import input_step, odin
 from oodgat_jax.detectors.propagation import gnnsafe, propagate
+from oodgat_jax.detectors.rank_fusion import fused
 from oodgat_jax.detectors.similarity import similarity_propagation
 from oodgat_jax.detectors.table import (
     DETECTORS,
@@ -47,6 +48,7 @@ __all__ = [
     "dirichlet_energy",
     "energy",
     "entropy",
+    "fused",
     "gebm",
     "gnnsafe",
     "grasp",

@@ -1,4 +1,4 @@
-"""Other ways to choose the step whose parameters are kept."""
+"""Which step of a run is kept: scores for `Task.validate`, higher is better."""
 
 from collections.abc import Callable
 
@@ -7,9 +7,20 @@ import jraph
 
 from oodgat_jax import losses, metrics
 from oodgat_jax.training import Aux, Params, Run, Task
-from oodgat_jax.types import Array, Outputs, Split
+from oodgat_jax.types import Array, Detector, Outputs, Split
 
 Predictor = Callable[[Params, Aux, jraph.GraphsTuple], Outputs]
+
+
+def paper_validation(predict: Predictor, detector: Detector) -> Callable[..., Array]:
+    """Returns accuracy plus AUROC on the validation nodes, as `Task.validate`."""
+
+    def validate(params: Params, aux: Aux, graph: jraph.GraphsTuple, run: Run) -> Array:
+        outputs = predict(params, aux, graph)
+        scores = detector(lambda _: outputs, graph, run.split)
+        return metrics.validation_score(scores, outputs.logits, run.split)
+
+    return validate
 
 
 def by_validation_loss(task: Task, module: object) -> Task:

@@ -15,6 +15,11 @@ from oodgat_jax.splits.citation import (
     draw_citation,
     evaluation_draws,
 )
+from oodgat_jax.splits.development import (
+    draw_development,
+    random_partition,
+    random_partitions,
+)
 from oodgat_jax.splits.domains import under_arxiv, under_twitch
 from oodgat_jax.splits.gnnsafe import (
     SHIFTS,
@@ -39,6 +44,7 @@ __all__ = [
     "digest",
     "draw",
     "draw_citation",
+    "draw_development",
     "draw_gnnsafe",
     "draw_gpn",
     "draw_grasp",
@@ -46,6 +52,8 @@ __all__ = [
     "expose",
     "feature_shift",
     "label_shift",
+    "random_partition",
+    "random_partitions",
     "stack",
     "structure_shift",
     "under_arxiv",
