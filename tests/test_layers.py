@@ -19,6 +19,7 @@ LAYERS = (
     {"detectors", "sharding"},
     {"methods"},
     {"gkde"},
+    {"gpn"},
     {"evaluation"},
     {"tables", "records"},
     {"experiment"},
