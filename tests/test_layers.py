@@ -23,6 +23,7 @@ LAYERS = (
     {"evaluation"},
     {"tables", "records"},
     {"experiment"},
+    {"ensembles"},
     {"testing", "estimator"},
     {"cli"},
     {"experiments"},

@@ -20,6 +20,7 @@ from oodgat_jax.detectors.gebm import gebm
 from oodgat_jax.detectors.grasp import grasp
 from oodgat_jax.detectors.grasp_coded import grasp_coded
 from oodgat_jax.detectors.odin import input_step, odin
+from oodgat_jax.detectors.passes import aleatoric, epistemic, total
 from oodgat_jax.detectors.propagation import gnnsafe, propagate
 from oodgat_jax.detectors.similarity import similarity_propagation
 from oodgat_jax.detectors.table import (
@@ -41,12 +42,14 @@ __all__ = [
     "NEEDS",
     "Settings",
     "Tuned",
+    "aleatoric",
     "attention",
     "attention_printed",
     "cagcn",
     "dirichlet_energy",
     "energy",
     "entropy",
+    "epistemic",
     "gebm",
     "gnnsafe",
     "grasp",
@@ -64,6 +67,7 @@ __all__ = [
     "remember",
     "score_runs",
     "similarity_propagation",
+    "total",
     "tune",
     "unknown",
 ]

@@ -95,7 +95,7 @@ class ClassDensity(nn.Module):
 
 
 def _log_density(z: Array, center: Array, alpha: Array, beta: Array) -> Array:
-    """Computes log q of z [N, H] by one flow, center [L, H], alpha and beta [L]: [N]."""
+    """Computes log q(z) of one flow: z [N, H], center [L, H], alpha [L], beta [L]."""
     width = z.shape[1]
     log_volume = jnp.zeros(z.shape[0])
     for layer in range(alpha.shape[0]):

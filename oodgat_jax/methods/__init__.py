@@ -21,6 +21,7 @@ from oodgat_jax.losses import (
     paper_decay,
 )
 from oodgat_jax.methods.choosing import by_validation_loss
+from oodgat_jax.methods.mc_dropout import keep_dropout
 from oodgat_jax.models import BACKBONES
 from oodgat_jax.registry import Registry, check_names
 from oodgat_jax.training import Aux, Params, Run, Task, adam
@@ -100,6 +101,9 @@ METHODS: Registry[Method] = Registry(
         "gnnsafe++": _of_the_field(
             "gcn-bn", ("energy_margin_propagated",), ("GNNSafe_coded",)
         ),
+        "mc-dropout": _of_the_field(
+            "gcn-bn", (), ("total", "aleatoric", "epistemic", "energy"), _DROPPED
+        )._replace(customize=keep_dropout),
         "mlp": Method("mlp"),
         "nodesafe": _of_the_field(
             "gcn-bn", ("bounded_energy",), ("GNNSafe_coded",), _DROPPED
