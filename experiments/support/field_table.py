@@ -57,7 +57,12 @@ ROWS = (
     Row("Dirichlet energy", "gcn-bn", "Dirichlet"),
     Row("Similarity propagation", "gcn-bn", "similarity"),
     Row("NODESAFE", "nodesafe", "GNNSafe_coded"),
-    Row("GPN", "gpn", "epistemic"),
+    Row("MC-dropout, propagated", "mc-dropout", "GNNSafe_coded"),
+    Row("MC-dropout, entropy", "mc-dropout", "total"),
+    Row("Ensemble, propagated", "ensemble", "GNNSafe_coded"),
+    Row("Ensemble, energy", "ensemble", "energy"),
+    Row("GPN", "gpn", "evidence"),
+    Row("GPN, features", "gpn", "evidence_features"),
     Row("OE, exposed", "oe", "maxlogit"),
     Row("Energy FT, exposed", "energy-ft", "energy"),
     Row("GNNSafe++, exposed", "gnnsafe++", "GNNSafe_coded"),
@@ -68,7 +73,8 @@ ROWS = (
     Row("OODGAT-ENT, by unlabeled nodes", "oodgat-unlabeled", "ENT", BY_UNLABELED),
     Row("OODGAT-ATT, as others ran it", "oodgat-decayed", "ATT"),
     Row("OODGAT-ENT, as others ran it", "oodgat-decayed", "ENT"),
-    Row("OODGAT-plus", "oodgat-plus", "ATT"),
+    Row("OODGAT+, fused", "oodgat-plus", "FUSED", BY_UNLABELED),
+    Row("OODGAT+, fused and propagated", "oodgat-plus", "FUSED+prop", BY_UNLABELED),
 )
 NOTE = (
     "Percent, mean ± standard deviation over {runs}; in parentheses, or under "
@@ -80,14 +86,15 @@ NOTE = (
 
 
 @functools.cache
-def _published() -> list[dict[str, Any]]:
+def every_published() -> list[dict[str, Any]]:
+    """Returns the figures of papers."""
     return json.loads(FILE.read_text(encoding="utf-8"))["figures"]
 
 
 def published(key: str, protocol: str, dataset: str, shift: str) -> dict[str, Any]:
     """Returns what a paper has for a row of the table: {} if none is known."""
     where = {"row": key, "protocol": protocol, "dataset": dataset, "shift": shift}
-    return latest(_published(), **where) or {}
+    return latest(every_published(), **where) or {}
 
 
 def tables_of(records: Sequence[Record]) -> Tables:
@@ -117,7 +124,8 @@ def _of(records: Sequence[Record], key: str) -> list[str]:
     return [value for value in order if value in have]
 
 
-def _find(records: Sequence[Record], row: Row, by: str, **where: str) -> Record | None:
+def find(records: Sequence[Record], row: Row, by: str, **where: str) -> Record | None:
+    """Returns the latest record of a row, its step chosen that way."""
     keys = {"method": row.entry, "detector": row.detector, "chosen_by": by}
     return latest(records, **keys, **where)
 
@@ -136,7 +144,7 @@ def _overview(
     for row in ROWS:
         cells = []
         for dataset in datasets:
-            record = _find(records, row, row.chosen_by, dataset=dataset, shift=shift)
+            record = find(records, row, row.chosen_by, dataset=dataset, shift=shift)
             figure = published(row.key, protocol, dataset, shift).get("auroc")
             cells.append(_cell(record, "auroc", figure))
         if any(cell != "-" for cell in cells):
@@ -153,10 +161,10 @@ def _details(
     rows = []
     where = {"dataset": dataset, "shift": shift}
     for row in ROWS:
-        record = _find(records, row, row.chosen_by, **where)
+        record = find(records, row, row.chosen_by, **where)
         if record is None:
             continue
-        oracle = _find(records, row, BY_TEST, **where)
+        oracle = find(records, row, BY_TEST, **where)
         cells = [_cell(record, metric) for metric in COLUMNS]
         figure = published(row.key, protocol, dataset, shift)
         told = [f"{figure['auroc']:.1f}", figure["chosen_on"]] if figure else ["-", "-"]

@@ -20,6 +20,7 @@ from oodgat_jax.detectors.gebm import gebm
 from oodgat_jax.detectors.grasp import grasp
 from oodgat_jax.detectors.grasp_coded import grasp_coded
 from oodgat_jax.detectors.odin import input_step, odin
+from oodgat_jax.detectors.passes import aleatoric, epistemic, total
 from oodgat_jax.detectors.propagation import gnnsafe, propagate
 from oodgat_jax.detectors.rank_fusion import fused
 from oodgat_jax.detectors.similarity import similarity_propagation
@@ -42,12 +43,14 @@ __all__ = [
     "NEEDS",
     "Settings",
     "Tuned",
+    "aleatoric",
     "attention",
     "attention_printed",
     "cagcn",
     "dirichlet_energy",
     "energy",
     "entropy",
+    "epistemic",
     "fused",
     "gebm",
     "gnnsafe",
@@ -66,6 +69,7 @@ __all__ = [
     "remember",
     "score_runs",
     "similarity_propagation",
+    "total",
     "tune",
     "unknown",
 ]

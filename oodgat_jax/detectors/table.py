@@ -24,6 +24,7 @@ from oodgat_jax.detectors.gebm import gebm
 from oodgat_jax.detectors.grasp import GRASP_SCORES, grasp
 from oodgat_jax.detectors.grasp_coded import grasp_coded
 from oodgat_jax.detectors.odin import odin
+from oodgat_jax.detectors.passes import aleatoric, epistemic, total
 from oodgat_jax.detectors.propagation import gnnsafe, propagate
 from oodgat_jax.detectors.rank_fusion import fused
 from oodgat_jax.detectors.similarity import similarity_propagation
@@ -63,6 +64,9 @@ DETECTORS: Registry[Detector] = Registry(
         "FUSED": fused,
         "MSP": msp,
         "maxlogit": max_logit,
+        "aleatoric": aleatoric,
+        "epistemic": epistemic,
+        "total": total,
         "unknown": unknown,
         **{name: factory() for name, factory in FACTORIES.items()},
     },

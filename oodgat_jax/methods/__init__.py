@@ -25,6 +25,7 @@ from oodgat_jax.methods.choosing import (
     by_validation_loss,
     paper_validation,
 )
+from oodgat_jax.methods.mc_dropout import keep_dropout
 from oodgat_jax.methods.plus import (
     PLUS,
     adam_sparing_attention,
@@ -110,6 +111,9 @@ METHODS: Registry[Method] = Registry(
         "gnnsafe++": _of_the_field(
             "gcn-bn", ("energy_margin_propagated",), ("GNNSafe_coded",)
         ),
+        "mc-dropout": _of_the_field(
+            "gcn-bn", (), ("total", "aleatoric", "epistemic", "energy"), _DROPPED
+        )._replace(customize=keep_dropout),
         "mlp": Method("mlp"),
         "nodesafe": _of_the_field(
             "gcn-bn", ("bounded_energy",), ("GNNSafe_coded",), _DROPPED

@@ -136,10 +136,17 @@ def apply_observed(
 
 
 def apply_running(
-    module: nn.Module, params: Any, statistics: Any, graph: jraph.GraphsTuple
+    module: nn.Module,
+    params: Any,
+    statistics: Any,
+    graph: jraph.GraphsTuple,
+    rates: Rates | None = None,
+    key: Array | None = None,
 ) -> Outputs:
-    """Applies a trained module with its running statistics, without dropout."""
-    outputs: Any = module.apply({**params, RUNNING: statistics}, graph)
+    """Applies a trained module with its running statistics; with dropout if given."""
+    rngs = None if key is None else {"dropout": key}
+    given = {**params, RUNNING: statistics}
+    outputs: Any = module.apply(given, graph, rates, rngs=rngs)
     return outputs
 
 
