@@ -37,6 +37,7 @@ class Dataset(NamedTuple):
     test_size: int  # ID test nodes of a split, and as many OOD ones
     num_public_train: int = 0  # leading nodes of a published train split, if any
     exposure: np.ndarray | None = None  # [N] bool: known to be OOD, for training
+    components: tuple[int, ...] = ()  # nodes of each of several joined graphs
 
     @property
     def num_nodes(self) -> int:
@@ -130,6 +131,7 @@ class Outputs(NamedTuple):
     hidden: Array  # [N, D], the representation before the last layer
     attention: tuple[Array, ...]  # OOD logits per layer, [N, H] each; () if none
     passes: tuple[Array, ...] = ()  # mean p [N, C], mean H(p) [N] of Monte Carlo passes
+    reference: tuple[Array, ...] = ()  # [2, Q] quantiles that the model keeps of a fit
 
 
 class Rates(NamedTuple):

@@ -268,11 +268,13 @@ def test_the_digest_sees_every_array():
 
 def test_nobody_is_exposed_by_default():
     split = splits.draw(made(), 0)
-    assert split.exposure.shape == split.train.shape and not split.exposure.any()
+    assert split.exposure.shape == split.train.shape
+    assert not split.exposure.any()
     stacked = splits.stack([split, split])
     assert stacked.exposure.shape == (2, 300)
     leaves, kind = jax.tree.flatten(split)
-    assert len(leaves) == 6 and isinstance(jax.tree.unflatten(kind, leaves), Split)
+    assert len(leaves) == 6
+    assert isinstance(jax.tree.unflatten(kind, leaves), Split)
 
 
 @given(seed=st.integers(0, 50))

@@ -22,6 +22,7 @@ from oodgat_jax.detectors.grasp_coded import grasp_coded
 from oodgat_jax.detectors.odin import input_step, odin
 from oodgat_jax.detectors.passes import aleatoric, epistemic, total
 from oodgat_jax.detectors.propagation import gnnsafe, propagate
+from oodgat_jax.detectors.rank_fusion import fused
 from oodgat_jax.detectors.similarity import similarity_propagation
 from oodgat_jax.detectors.table import (
     DETECTORS,
@@ -50,6 +51,7 @@ __all__ = [
     "energy",
     "entropy",
     "epistemic",
+    "fused",
     "gebm",
     "gnnsafe",
     "grasp",

@@ -26,9 +26,10 @@ from oodgat_jax.detectors.grasp_coded import grasp_coded
 from oodgat_jax.detectors.odin import odin
 from oodgat_jax.detectors.passes import aleatoric, epistemic, total
 from oodgat_jax.detectors.propagation import gnnsafe, propagate
+from oodgat_jax.detectors.rank_fusion import fused
 from oodgat_jax.detectors.similarity import similarity_propagation
 from oodgat_jax.detectors.unknown import unknown
-from oodgat_jax.registry import Registry, check_function
+from oodgat_jax.registry import Registry, check_function, check_needs
 from oodgat_jax.types import Array, Detector, InputError, Predict, Split
 
 Settings = dict[str, Any]
@@ -45,6 +46,7 @@ FACTORIES: Registry[Callable[..., Detector]] = Registry(
         "GNNSafe": gnnsafe,
         "ATT+prop": partial(propagate, attention),
         "ENT+prop": partial(propagate, entropy),
+        "FUSED+prop": partial(propagate, fused),
         "GNNSafe_coded": partial(gnnsafe, keep_isolated=False),
         "GRASP_coded": grasp_coded,
         "GEBM": gebm,
@@ -59,6 +61,7 @@ DETECTORS: Registry[Detector] = Registry(
         "ENT": entropy,
         "ATT": attention,
         "ATT_printed": attention_printed,
+        "FUSED": fused,
         "MSP": msp,
         "maxlogit": max_logit,
         "aleatoric": aleatoric,
@@ -71,11 +74,14 @@ DETECTORS: Registry[Detector] = Registry(
 
 # What a detector reads that is not always there: "attention" of the backbone, the
 # "labels" of the train nodes, those of the known "validation" nodes.
+_READABLE = ("attention", "labels", "validation")
 NEEDS: dict[str, tuple[str, ...]] = {
     "ATT": ("attention",),
     "ATT_printed": ("attention",),
     "ATT+prop": ("attention",),
     "CaGCN": ("validation",),
+    "FUSED": ("attention",),
+    "FUSED+prop": ("attention",),
     "GEBM": ("labels",),
     "GRASP": ("labels",),
     "GRASP_coded": ("labels", "validation"),
@@ -117,6 +123,7 @@ GRIDS: dict[str, list[Settings]] = {
     "GNNSafe": _all(**_PROPAGATION),
     "ATT+prop": _all(**_PROPAGATION),
     "ENT+prop": _all(**_PROPAGATION),
+    "FUSED+prop": _all(**_PROPAGATION),
     "GNNSafe_coded": _all(**_PROPAGATION),
     "GRASP_coded": _all(score=tuple(GRASP_SCORES), rounds=(8, 2, 4, 16)),
     "GEBM": _all(weight=(1.0, 0.0, 0.5), edges=(False, True)),
@@ -174,6 +181,7 @@ def register_detector(
             raise InputError(f"Detector '{name}' needs a function or a factory.")
         detector = factory()
     check_function("detector", name, detector)
+    check_needs("detector", name, needs, _READABLE)
     DETECTORS.register(name, detector)
     NEEDS[name] = tuple(needs)
     if factory is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from oodgat_jax import evaluation, experiment, graphs, methods, splits, training
+from oodgat_jax import graphs, training
 from oodgat_jax.datasets import arrays
 from oodgat_jax.estimator import (
     answers,
@@ -22,13 +22,15 @@ from oodgat_jax.estimator import (
     holding_out,
     inputs,
     known_nodes,
+    members,
     persistence,
+    saved_state,
     scaling,
 )
-from oodgat_jax.estimator.answers import Answer, Labeled, Report
+from oodgat_jax.estimator.answers import Answer, Labeled
 from oodgat_jax.estimator.inputs import UNKNOWN
 from oodgat_jax.estimator.thresholds import THRESHOLDS
-from oodgat_jax.methods import METHODS, Method, recipes
+from oodgat_jax.methods import Method
 from oodgat_jax.training import capacity
 from oodgat_jax.types import InputError
 
@@ -120,7 +122,10 @@ class OODGATClassifier(BaseEstimator):
         hidden = np.where(held_out.calibration, UNKNOWN, codes)
         exposed = holding_out.known_unknowns(exposure, codes)
         split = holding_out.as_split(hidden, held_out.choosing, len(classes), exposed)
-        states = self._train(graph, split, recipe, len(classes), seed, progress)
+        keys = jax.random.split(jax.random.key(seed), self.members)
+        states = members.train(
+            self._method(), recipe, graph, split, len(classes), keys, progress
+        )
         self._keep(states, graph, split, recipe, classes)
         self.feature_names_in_, self.scaling_ = names, scaled
         self._fitted_with = self._binding()
@@ -221,52 +226,14 @@ class OODGATClassifier(BaseEstimator):
         self._check_fitted()
         self._check_unchanged()
         arguments.check(self.get_params(deep=False))
-        model = persistence.Model(
-            parameters=self.parameters_,
-            aux=self.aux_,
-            arguments=arguments.plain(self.get_params()),
-            recipe=self.recipe_,
-            classes=self.classes_.tolist(),
-            num_features=int(self.n_features_in_),
-            threshold=float(self.threshold_),
-            report=self.report_._asdict(),
-            labeled={
-                "nodes": self.labeled_.nodes.tolist(),
-                "codes": self.labeled_.codes.tolist(),
-                "digest": self.labeled_.digest,
-            },
-            feature_names=self.feature_names_in_,
-            scaling=self.scaling_
-            and {
-                name: column.tolist()
-                for name, column in self.scaling_._asdict().items()
-            },
-            calibration_scores=self.calibration_scores_.tolist(),
-        )
-        persistence.save(pathlib.Path(folder), model)
+        persistence.save(pathlib.Path(folder), saved_state.as_model(self))
 
     @classmethod
     def load(cls, folder: str | pathlib.Path) -> "OODGATClassifier":
         """Reads the model that `save` wrote; it predicts for graphs that are given."""
         model = persistence.load(pathlib.Path(folder))
         loaded = cls(**model.arguments)
-        loaded.classes_ = inputs.class_array(model.classes)
-        loaded.n_features_in_ = model.num_features
-        loaded.recipe_ = model.recipe
-        loaded.parameters_, loaded.aux_ = model.parameters, model.aux
-        loaded.labeled_ = Labeled(
-            np.array(model.labeled["nodes"], int),
-            np.array(model.labeled["codes"], int),
-            model.labeled["digest"],
-        )
-        loaded.threshold_ = model.threshold
-        loaded.report_ = Report(**model.report)
-        loaded.feature_names_in_ = model.feature_names
-        loaded.scaling_ = None
-        if model.scaling is not None:
-            columns = {name: np.array(model.scaling[name]) for name in model.scaling}
-            loaded.scaling_ = scaling.Scaling(**columns)
-        loaded.calibration_scores_ = np.array(model.calibration_scores)
+        saved_state.restore(loaded, model)
         loaded._fitted, loaded._fitted_with = None, loaded._binding()
         return loaded
 
@@ -323,18 +290,10 @@ class OODGATClassifier(BaseEstimator):
 
     def _keep(self, states, graph, split, recipe, classes) -> None:
         """Keeps what the members that did not fail have learned."""
-        whole = np.flatnonzero(states.failed_at < 0)
-        if not whole.size:
-            raise InputError(
-                f"The loss of every member stopped being finite by step "
-                f"{int(states.failed_at.max())}: choose a smaller lr in settings."
-            )
+        self.parameters_, self.aux_ = members.learned(states)
         self.classes_ = inputs.class_array(classes)
         self.n_features_in_ = graph.nodes.shape[1]
         self.recipe_ = recipe
-        self.parameters_, self.aux_ = jax.tree.map(
-            lambda leaf: leaf[whole], evaluation.trained(states)
-        )
         learned = np.flatnonzero(split.train)
         digest = known_nodes.digest(graph, learned)
         self.labeled_ = Labeled(learned, split.labels[learned], digest)
@@ -366,52 +325,15 @@ class OODGATClassifier(BaseEstimator):
             failed,
         )
 
-    def _train(
-        self, graph, split, recipe, num_classes, seed, progress
-    ) -> training.State:
-        method = self._method()
-        module = recipes.module(method, recipe, num_classes)
-        methods.check_needs(method, module, graph.nodes.shape[1])
-        methods.check_exposure(method, split)
-        runs = experiment.make_runs(
-            method,
-            [recipe] * self.members,
-            [split] * self.members,
-            jax.random.split(jax.random.key(seed), self.members),
-        )
-        runs = methods.prepare(method, module, graph, runs)
-        task = methods.assemble(method, module)
-        schedule = recipes.schedule(method, recipe)
-        return training.train(task, graph, runs, schedule, progress=progress)
-
     def _method(self) -> Method:
-        """Returns the method, validated and scored by the detector."""
-        method = METHODS[self.method]
-        name = self.detector or method.validated_by
-        return method._replace(validated_by=name, detectors=(name,))
+        return members.validated_by(self.method, self.detector)
 
     def _answer(self, graph: jraph.GraphsTuple) -> Answer:
-        forks.check()
-        method = self._method()
-        module = recipes.module(method, self.recipe_, len(self.classes_))
-        task = methods.assemble(method, module)
-        members = len(jax.tree.leaves(self.parameters_)[0])
-        detector, count = method.validated_by, len(self.classes_)
-        known = known_nodes.as_split(graph, detector, self.labeled_, count)
-        logits, scores = evaluation.score_all(
-            task,
+        return members.answer(
+            self._method(),
+            self.recipe_,
             (self.parameters_, self.aux_),
             graph,
-            splits.stack([known] * members),
-            [method.validated_by],
-        )
-        found = np.asarray(scores[method.validated_by])
-        if not np.isfinite(found).all():
-            raise InputError(
-                f"Detector {method.validated_by} gives scores that are not finite: "
-                "choose another detector."
-            )
-        return Answer(
-            probabilities=np.asarray(jax.nn.softmax(logits, -1).mean(0)),
-            member_scores=found,
+            self.labeled_,
+            len(self.classes_),
         )

@@ -9,7 +9,7 @@ import math
 import numbers
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +34,13 @@ MOST_SEEDS = 2**32
 FIRST_SPLIT = 123  # the authors' first split seed; 1, 2, 3, ... follow
 
 
+class Scored(NamedTuple):
+    """A second graph for detectors: the one learned from, with more beside it."""
+
+    dataset: Dataset  # begins with the nodes of the one learned from
+    draw: Callable[[Any, int], Split]
+
+
 def split_seeds(count: int) -> tuple[int, ...]:
     """Returns the first seeds of 123, 1, 2, 3, ..."""
     return (FIRST_SPLIT, *range(1, count))[:count]
@@ -49,6 +56,7 @@ def execute(
     hypers: Sequence[Mapping[str, float]] = ({},),
     definition: Method | None = None,
     draw: Callable[[Any, int], Split] = protocols.draw,
+    scored_on: Scored | None = None,
     kernel: str = "auto",
     mesh: Mesh | None = None,
     progress: Callable[[training.Progress], None] | None = None,
@@ -65,6 +73,8 @@ def execute(
       hypers: floats of the recipe to replace, one dict per setting.
       definition: the method, if it is not the one of that name.
       draw: the protocol of the splits.
+      scored_on: what to score if it is not what was learned from; the result then is
+        about its nodes and splits.
       kernel: of products with the graph, one of `graphs.KERNELS`.
       mesh: devices to use; along its axis `graph` the graph is sharded.
       progress: see `training.train`.
@@ -74,12 +84,17 @@ def execute(
     definition = definition or METHODS[method]
     settings = tuple(_setting(recipe, definition, hyper) for hyper in hypers)
     chosen = _combinations(settings, split_seeds, model_seeds)
+    largest = dataset.num_nodes if scored_on is None else scored_on.dataset.num_nodes
     capacity.check_runs(
-        len(chosen), dataset.num_nodes, dataset.num_classes, len(definition.detectors)
+        len(chosen), largest, dataset.num_classes, len(definition.detectors)
     )
-    drawn = [draw(dataset, seed) for seed in split_seeds]
-    for split in drawn:
-        protocols.check_exposure(split)
+    drawn = _draw(draw, dataset, split_seeds)
+    second = None
+    if scored_on is not None:
+        _check_begins_with(scored_on.dataset, dataset)
+        drawn_there = _draw(scored_on.draw, scored_on.dataset, split_seeds)
+        stacked = protocols.stack([drawn_there[n] for n in chosen[:, 1]])
+        second = scored_on.dataset, stacked
     module = recipes.module(definition, recipe, dataset.num_classes)
     runs = make_runs(
         definition,
@@ -89,7 +104,7 @@ def execute(
     )
     task = methods.assemble(definition, module)
     graph, states, scored = _train_and_score(
-        dataset, definition, module, task, runs, recipe, kernel, mesh,
+        dataset, definition, module, task, runs, recipe, kernel, mesh, second,
         progress=progress, checkpoints=checkpoints,
     )  # fmt: skip
     return Result(
@@ -103,13 +118,15 @@ def execute(
         module=module,
         task=task,
         graph=graph,
-        splits=runs.split,
+        splits=runs.split if second is None else second[1],
         states=states,
         logits=scored.logits,
         predictions=scored.predictions,
         scores={name: scored.scores[name] for name in definition.detectors},
         metrics=without_failed(scored.metrics, states),
-        split_digest=protocols.digest(protocols.stack(drawn)),
+        split_digest=protocols.digest(
+            protocols.stack(drawn if second is None else drawn_there)
+        ),
         seconds=time.perf_counter() - began,
     )
 
@@ -139,33 +156,64 @@ def make_runs(
     )
 
 
+def _draw(draw, dataset, seeds: Sequence[int]) -> list[Split]:
+    drawn = [draw(dataset, seed) for seed in seeds]
+    for split in drawn:
+        protocols.check_exposure(split)
+    return drawn
+
+
+def _check_begins_with(scored: Dataset, learned: Dataset | StreamedGraph) -> None:
+    """Raises InputError unless one data set's nodes are the first of the other."""
+    count = learned.num_nodes
+    same = scored.num_nodes >= count and scored.id_classes == learned.id_classes
+    if not same or not np.array_equal(scored.labels[:count], learned.labels):
+        raise InputError(
+            f"The graph to score of {scored.name} must begin with the nodes learned "
+            "from, and have their known classes."
+        )
+
+
 def _train_and_score(
-    dataset, definition, module, task, runs, recipe, kernel, mesh, **options
+    dataset, definition, module, task, runs, recipe, kernel, mesh, second, **options
 ) -> tuple[jraph.GraphsTuple, training.State, evaluation.Scored]:
-    """Returns the graph, the states and the scores; sharded if the mesh says so."""
+    """Returns the graph scored, the states and the scores; sharded if the mesh says
+    so."""
     schedule = recipes.schedule(definition, recipe)
     width = dataset.features.shape[1] if isinstance(dataset, Dataset) else 1
     methods.check_needs(definition, module, width)
     methods.check_exposure(definition, runs.split)
     if mesh is not None and mesh.shape[GRAPH] > 1:
         evaluation.check_shardable(definition)
-        streamed = isinstance(dataset, StreamedGraph)
-        shard = shards.shard_stream if streamed else shards.shard_dataset
-        placed = shard(dataset, mesh, kernel)
-        runs = runs._replace(split=placed.layout.split_to_shards(runs.split))
+        placed, split = _sharded(dataset, runs.split, mesh, kernel)
+        runs = runs._replace(split=split)
         states = training.train(
             task, placed.graph, runs, schedule, mesh=mesh, **options
         )
-        found = evaluation.trained(states), placed, runs.split, definition.detectors
+        if second is not None:
+            placed, split = _sharded(*second, mesh, kernel)
+        found = evaluation.trained(states), placed, split, definition.detectors
         return placed.graph, states, evaluation.score_sharded(task, *found)
     if isinstance(dataset, StreamedGraph):
         capacity.check_edges(streaming.num_edges(dataset.name))
         dataset = streaming.in_memory(dataset)
-    graph = graphs.build(dataset, kernel)
+    graph, split = graphs.build(dataset, kernel), runs.split
     runs = methods.prepare(definition, module, graph, runs)
     states = training.train(task, graph, runs, schedule, mesh=mesh, **options)
-    found = evaluation.trained(states), graph, runs.split, definition.detectors
+    if second is not None:
+        graph, split = graphs.build(second[0], kernel), second[1]
+    found = evaluation.trained(states), graph, split, definition.detectors
     return graph, states, evaluation.score(task, *found)
+
+
+def _sharded(
+    dataset: Dataset | StreamedGraph, splits: Split, mesh: Mesh, kernel: str
+) -> tuple[shards.Sharded, Split]:
+    """Returns a sharded graph, and splits [S, N] by the places of its nodes."""
+    streamed = isinstance(dataset, StreamedGraph)
+    shard: Any = shards.shard_stream if streamed else shards.shard_dataset
+    placed = shard(dataset, mesh, kernel)
+    return placed, placed.layout.split_to_shards(splits)
 
 
 def _setting(recipe: Recipe, method: Method, hyper: Mapping[str, float]) -> Recipe:

@@ -15,6 +15,7 @@ from oodgat_jax.losses import REGULARIZERS
 from oodgat_jax.methods import METHODS, Method, recipes
 from oodgat_jax.registry import check_names
 from oodgat_jax.training.checkpoints import Checkpoints
+from oodgat_jax.training.mesh import AXES
 from oodgat_jax.types import Dataset, InputError, StreamedGraph
 
 
@@ -66,6 +67,7 @@ def run(
     if not isinstance(base, Method):
         kind = type(method).__name__
         raise InputError(f"method must be a name or a Method, not {kind}.")
+    _check_options(mesh, progress, checkpoints)
     title = name or (method if isinstance(method, str) else base.backbone)
     definition = define(base, detectors, regularizers)
     recipe = recipes.recipe(dataset.name, definition)
@@ -81,6 +83,21 @@ def run(
         progress=progress,
         checkpoints=checkpoints,
     )
+
+
+def _check_options(mesh: Any, progress: Any, checkpoints: Any) -> None:
+    """Raises InputError unless each is what `run` takes, or None."""
+    if mesh is not None and not (isinstance(mesh, Mesh) and mesh.axis_names == AXES):
+        raise InputError(
+            f"mesh must be one of training.mesh.build, with the axes "
+            f"{' and '.join(AXES)}, not {mesh!r}."
+        )
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress must be a function, not {progress!r}.")
+    if not isinstance(checkpoints, Checkpoints | None):
+        raise InputError(
+            f"checkpoints must be training.Checkpoints(folder), not {checkpoints!r}."
+        )
 
 
 def _seeds(

@@ -28,6 +28,7 @@ from oodgat_jax.losses.paper import (
     entropy,
     entropy_printed,
 )
+from oodgat_jax.losses.robust import anchor, consistency_led
 from oodgat_jax.losses.table import (
     DECAY,
     REGULARIZERS,
@@ -50,10 +51,12 @@ __all__ = [
     "REGULARIZERS",
     "Term",
     "WeightSchedule",
+    "anchor",
     "bounded_energy",
     "bounded_energy_exposed",
     "compose",
     "consistency",
+    "consistency_led",
     "consistency_printed",
     "constant",
     "cosine",

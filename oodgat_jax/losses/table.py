@@ -24,8 +24,9 @@ from oodgat_jax.losses.paper import (
     entropy,
     entropy_printed,
 )
+from oodgat_jax.losses.robust import anchor, consistency_led
 from oodgat_jax.losses.unknown_class import unknown_class, unknown_class_pseudo
-from oodgat_jax.registry import Registry, check_function
+from oodgat_jax.registry import Registry, check_function, check_needs
 from oodgat_jax.types import Array, Hyper, InputError, Outputs, Regularizer, Split
 
 # Eq. 12's a^(b t) with a = 0.9 and b = 0.01.
@@ -84,6 +85,7 @@ _NEEDS = ("attention",)
 REGULARIZERS: Registry[Term] = Registry(
     "regularizer",
     {
+        "anchor": Term(anchor, "anchor", {"anchor": 0.1, "known_share": 0.5}, _NEEDS),
         "bounded_energy": Term(
             bounded_energy,
             "bounded_energy",
@@ -97,6 +99,12 @@ REGULARIZERS: Registry[Term] = Registry(
             ("exposure", "step"),
         ),
         "consistency": Term(consistency, "consistency", _CONSISTENCY, _NEEDS),
+        "consistency_led": Term(
+            consistency_led,
+            "consistency",
+            {**_CONSISTENCY, "led_steps": 100.0},
+            ("attention", "step"),
+        ),
         "consistency_printed": Term(
             consistency_printed, "consistency", _CONSISTENCY, _NEEDS
         ),
@@ -146,6 +154,7 @@ def register_regularizer(
         in `split.exposure`; "graph" and "step" are given to it by keyword.
     """
     check_function("regularizer", name, function)
+    check_needs("regularizer", name, needs, (*_NEEDS, "exposure", *GIVEN))
     try:
         values = {name: 1.0} | {key: float(value) for key, value in hyper.items()}
     except (AttributeError, TypeError, ValueError) as error:

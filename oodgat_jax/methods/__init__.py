@@ -11,7 +11,7 @@ import jraph
 import numpy as np
 import optax
 
-from oodgat_jax import graphs, losses, metrics, models
+from oodgat_jax import graphs, losses, models
 from oodgat_jax.detectors import DETECTORS, NEEDS, named
 from oodgat_jax.losses import (
     REGULARIZERS,
@@ -20,22 +20,32 @@ from oodgat_jax.losses import (
     constant,
     paper_decay,
 )
-from oodgat_jax.methods.choosing import by_validation_loss
+from oodgat_jax.methods.choosing import (
+    Predictor,
+    by_validation_loss,
+    paper_validation,
+)
 from oodgat_jax.methods.mc_dropout import keep_dropout
+from oodgat_jax.methods.plus import (
+    PLUS,
+    adam_sparing_attention,
+    averaged,
+    steady_validation,
+    waiting_decay,
+)
 from oodgat_jax.models import BACKBONES
 from oodgat_jax.registry import Registry, check_names
 from oodgat_jax.training import Aux, Params, Run, Task, adam
 from oodgat_jax.types import Array, Detector, Hyper, InputError, Outputs, Rates, Split
-
-Predictor = Callable[[Params, Aux, jraph.GraphsTuple], Outputs]
 
 
 class Method(NamedTuple):
     """Names from the tables, put together, and what no table has.
 
     `customize` gets the assembled Task and the module and returns the Task to train:
-    with it a method can have a teacher, a loss or a start of its own. Validation judges
-    what the returned `predict` gives, unless `validate` is replaced too.
+    with it a method can have a teacher, a loss or a start of its own. `validation` gets
+    what the returned `predict` is, and the detector, and makes the score that chooses
+    the step, unless `validate` is replaced too.
     """
 
     backbone: str
@@ -49,6 +59,7 @@ class Method(NamedTuple):
     )  # further, or other defaults
     prepare: Callable[[Any, jraph.GraphsTuple, Run], Any] | None = None  # extras
     customize: Callable[[Task, Any], Task] | None = None
+    validation: Callable[[Predictor, Detector], Callable[..., Any]] = paper_validation
     early_stop: bool = True
 
 
@@ -122,6 +133,17 @@ METHODS: Registry[Method] = Registry(
             ("ENT", "ATT"),
             hyper=_PLAIN,
         ),
+        "oodgat-plus": Method(
+            "oodgat",
+            ("consistency_led", "entropy", "discrepancy", "anchor"),
+            "FUSED",
+            ("ENT", "ATT", "FUSED", "FUSED+prop"),
+            optimizer=adam_sparing_attention,
+            schedule=waiting_decay,
+            hyper=PLUS,
+            customize=averaged,
+            validation=steady_validation,
+        ),
         "oodgat-printed": Method(
             "oodgat",
             ("consistency_printed", "entropy_printed", "discrepancy_printed"),
@@ -158,7 +180,7 @@ def check(method: Method) -> None:
     if not method.detectors:
         raise InputError("A method needs at least one detector to report.")
     optional = ("prepare", "customize")
-    for name in ("optimizer", "schedule", *optional):
+    for name in ("optimizer", "schedule", "validation", *optional):
         given = getattr(method, name)
         if not callable(given) and not (given is None and name in optional):
             raise InputError(f"A method's {name} must be a function, not {given!r}.")
@@ -237,11 +259,14 @@ def assemble(method: Method, module: nn.Module) -> Task:
         method.optimizer,
         method.schedule,
         method.customize,
+        method.validation,
     )
 
 
 @functools.lru_cache(maxsize=64)
-def _assemble(module, terms, detector, optimizer, schedule, customize) -> Task:
+def _assemble(
+    module, terms, detector, optimizer, schedule, customize, validation
+) -> Task:
     chosen = {
         name: Term(function, weight, {}, needs)
         for name, function, weight, needs in terms
@@ -288,17 +313,6 @@ def _with_statistics(
         return models.start_statistics(module, params, graph)
 
     return task._replace(loss=loss, predict=predict, init_aux=init_aux)
-
-
-def validation(predict: Predictor, detector: Detector) -> Callable[..., Array]:
-    """Returns accuracy plus AUROC on the validation nodes, as `Task.validate`."""
-
-    def validate(params: Params, aux: Aux, graph: jraph.GraphsTuple, run: Run) -> Array:
-        outputs = predict(params, aux, graph)
-        scores = detector(lambda _: outputs, graph, run.split)
-        return metrics.validation_score(scores, outputs.logits, run.split)
-
-    return validate
 
 
 def prepare(

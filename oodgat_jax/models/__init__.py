@@ -23,6 +23,7 @@ from oodgat_jax.models.batch_norm import (
     start_statistics,
 )
 from oodgat_jax.models.layers import (
+    ATTENTION_VECTORS,
     Bias,
     GATLayer,
     GATv2Layer,
@@ -38,6 +39,7 @@ from oodgat_jax.models.layers import (
 )
 
 __all__ = [
+    "ATTENTION_VECTORS",
     "BACKBONES",
     "GAT",
     "GCN",

@@ -9,6 +9,7 @@ import jraph
 import numpy as np
 
 from oodgat_jax import graphs
+from oodgat_jax.training.host_memory import free_bytes
 from oodgat_jax.types import InputError
 
 MOST_DEVICES = 256  # of one process on the CPU, most of them simulated
@@ -21,7 +22,7 @@ def devices(graph: jraph.GraphsTuple, total: int) -> list[jax.Device]:
     found = jax.local_devices()
     most = total
     if found[0].platform == "cpu":
-        most = min(total, int(0.7 * _free_bytes() // run_bytes(graph)))
+        most = min(total, int(0.7 * free_bytes() // run_bytes(graph)))
     return found[: max(1, most)]
 
 
@@ -69,7 +70,7 @@ def check_memory(needed: float, what: str, advice: str) -> None:
       what: the subject of the sentence.
       advice: what to do about it; `{share}` becomes the part that would fit.
     """
-    free = _free_bytes()
+    free = free_bytes()
     if needed <= free:
         return
     share = f"{1 / -(-needed // max(free, 1)):.1g}"
@@ -83,14 +84,14 @@ def check_features(shape: tuple[int, int], *, is_dense: bool) -> None:
     """Raises InputError if features [N, F] cannot be held; sparse ones index F."""
     rows, columns = shape
     needed = 12 * rows * columns if is_dense else 32 * (rows + columns)
-    fitting = int(columns * _free_bytes() / needed)
+    fitting = int(columns * free_bytes() / needed)
     advice = f"about {fitting} features would fit, so leave some out"
     check_memory(needed, f"A graph of {rows} nodes with {columns} features", advice)
 
 
 def check_edges(count: int) -> None:
     """Raises InputError if so many edges cannot be held while a graph is built."""
-    fitting = int(_free_bytes() // EDGE_BYTES)
+    fitting = int(free_bytes() // EDGE_BYTES)
     advice = f"about {fitting} edges would fit"
     check_memory(count * EDGE_BYTES, f"A graph of {count} edges", advice)
 
@@ -98,7 +99,7 @@ def check_edges(count: int) -> None:
 def check_runs(total: int, num_nodes: int, num_classes: int, detectors: int) -> None:
     """Raises InputError if the splits and scores of so many runs cannot be held."""
     each = num_nodes * (8 + 4 * (num_classes + detectors + 1))
-    fitting = int(_free_bytes() // each)
+    fitting = int(free_bytes() // each)
     advice = f"about {fitting} runs would fit, so ask for fewer splits or seeds"
     check_memory(total * each, f"Keeping the results of {total} runs", advice)
 
@@ -113,7 +114,7 @@ def check_states(state: Any, total: int, at_once: int) -> None:
     """
     leaves = jax.tree.leaves(state)
     each = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
-    fitting = int(_free_bytes() // each) - 3 * at_once
+    fitting = int(free_bytes() // each) - 3 * at_once
     advice = (
         f"about {fitting} runs would fit"
         if fitting > 0
@@ -146,16 +147,6 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _free_bytes() -> int:
-    """Returns the free memory of the host; half of all where a system tells no more."""
-    try:
-        with open("/proc/meminfo") as file:
-            found = dict(line.split(":", 1) for line in file)
-        return 1024 * int(found["MemAvailable"].split()[0])
-    except (OSError, KeyError, ValueError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def use_cores(count: int | None = None) -> None:

@@ -2,10 +2,9 @@
 
 import os
 import stat
-import subprocess
-import sys
 
 import pytest
+from support import forking
 
 from oodgat_jax import kernels
 from oodgat_jax.kernels import compiling
@@ -37,13 +36,9 @@ exit 1
 
 
 def ask(tmp_path, **variables):
-    return subprocess.run(
-        [sys.executable, "-c", ASK],
-        env=os.environ | here(tmp_path) | variables,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = forking.run("-c", ASK, env=os.environ | here(tmp_path) | variables)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def here(tmp_path):
@@ -126,16 +121,7 @@ def test_a_quote_without_end_is_one_sentence(tmp_path, variable):
 def test_two_processes_at_once(tmp_path, fake):
     slow = script(tmp_path / "slow", f'#!/bin/sh\nsleep 1\nexec {fake} "$@"\n')
     variables = here(tmp_path) | {"CXX": slow}
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", ASK],
-            env=os.environ | variables,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
+    started = [forking.start("-c", ASK, env=os.environ | variables) for _ in range(2)]
     ended = [process.communicate() for process in started]
     assert all(out.startswith("True") for out, _ in ended), ended
     assert sum(errors.count("Compiling") for _, errors in ended) == 1

@@ -1,9 +1,5 @@
 """Native kernels against their definitions: bits, values, gradients, real graphs."""
 
-import os
-import subprocess
-import sys
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -192,22 +188,6 @@ def test_same_bits_twice():
     graph = graphs.build(sparse_dataset(0.35), "native")
     twice = [loss_and_gradient("oodgat", graph) for _ in range(2)]
     jax.tree.map(np.testing.assert_array_equal, *twice)
-
-
-def test_two_devices(request):
-    """Shards of a graph, and runs side by side, in one process."""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "support.shard_cases", "2", "fifty_steps"),
-            *("graph:2", "runs:2"),
-        ],
-        cwd=request.path.parent.parent,
-        env=os.environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "same\n", done.stderr
 
 
 @pytest.mark.real_data
