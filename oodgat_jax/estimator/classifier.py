@@ -2,7 +2,6 @@
 
 import copy
 import pathlib
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from oodgat_jax import graphs, training
-from oodgat_jax.datasets import arrays
+from oodgat_jax.datasets import feature_tables, other_libraries
 from oodgat_jax.estimator import (
     answers,
     arguments,
@@ -24,6 +23,7 @@ from oodgat_jax.estimator import (
     known_nodes,
     members,
     persistence,
+    preparation,
     saved_state,
     scaling,
 )
@@ -61,6 +61,10 @@ class OODGATClassifier(BaseEstimator):
         every fit.
       scale: "standard" to center dense features and divide them by their deviation,
         "none" to take them as they are; sparse ones always are.
+      missing: a key of `preparation.MISSING`: "refuse" a missing number, or put the
+        "mean" of its column or "zero" in its place.
+      categorical: columns of text, each encoded as zeros and ones, one per value; only
+        features with named columns have them.
     """
 
     def __init__(
@@ -75,6 +79,8 @@ class OODGATClassifier(BaseEstimator):
         directed: bool = False,
         random_state: int | None = 0,
         scale: str = "standard",
+        missing: str = "refuse",
+        categorical: Sequence[str] = (),
     ):
         self.method = method
         self.detector = detector
@@ -86,12 +92,14 @@ class OODGATClassifier(BaseEstimator):
         self.directed = directed
         self.random_state = random_state
         self.scale = scale
+        self.missing = missing
+        self.categorical = categorical
 
     def fit(
         self,
         features: Any,
-        edges: Any,
-        labels: Any,
+        edges: Any = None,
+        labels: Any = None,
         *,
         validation: Any = None,
         names: Sequence[str] | None = None,
@@ -100,7 +108,8 @@ class OODGATClassifier(BaseEstimator):
         """Trains the members and chooses the threshold.
 
         Args:
-          features: [N, F], dense or scipy sparse, or a table with named columns.
+          features: [N, F], dense or scipy sparse, or a table of pandas, polars or
+            Arrow; or one graph with all, see `datasets.other_libraries.unpack`.
           edges: pairs [E, 2], a scipy sparse matrix [N, N] or a networkx graph.
           labels: one per node, of any kind; -1 where there is none.
           validation: [N] bool, labeled nodes to hold out; drawn by default.
@@ -110,8 +119,11 @@ class OODGATClassifier(BaseEstimator):
         recipe = arguments.check(self.get_params(deep=False))
         forks.check()
         seed = arguments.seed(self.random_state)
-        names = feature_names.of(features, names)
-        matrix = arrays.as_features(features)
+        if edges is None and labels is None:
+            features, edges, labels = other_libraries.unpack(features)
+        table = self._table(features, names)
+        prepared = preparation.fit(table, self.missing)
+        matrix, known = preparation.apply(table, prepared, self.missing)
         scaled = scaling.fit(matrix, self.scale)
         graph = self._graph(matrix, edges, scaled)
         classes, codes = inputs.labels(labels, graphs.num_nodes(graph))
@@ -123,7 +135,8 @@ class OODGATClassifier(BaseEstimator):
             self._method(), recipe, graph, split, len(classes), keys, progress
         )
         self._keep(states, graph, split, recipe, classes)
-        self.feature_names_in_, self.scaling_ = names, scaled
+        self.feature_names_in_, self.scaling_ = known, scaled
+        self.preparation_ = prepared
         self._fitted_with = self._binding()
         self._decide(codes, held_out, int((states.failed_at >= 0).sum()))
         return self
@@ -155,7 +168,9 @@ class OODGATClassifier(BaseEstimator):
                 "Features and edges belong together: give both, edges=[] for none."
             )
         self._check_unchanged()
-        matrix = self._matched(features, names)
+        table = self._table(features, names)
+        table = preparation.match(table, self.feature_names_in_, self.preparation_)
+        matrix, _ = preparation.apply(table, self.preparation_, self.missing)
         width = matrix.shape[1]
         if width != self.n_features_in_:
             raise InputError(
@@ -242,7 +257,7 @@ class OODGATClassifier(BaseEstimator):
 
     def _binding(self) -> dict[str, Any]:
         """Returns the arguments without which the parameters mean nothing."""
-        names = ("method", "detector", "settings", "directed")
+        names = ("method", "detector", "settings", "directed", "missing", "categorical")
         return copy.deepcopy({name: getattr(self, name) for name in names})
 
     def _check_unchanged(self) -> None:
@@ -253,26 +268,21 @@ class OODGATClassifier(BaseEstimator):
                     f"{self._fitted_with[name]!r} to {value!r}: call fit again."
                 )
 
-    def _matched(self, features: Any, names: Sequence[str] | None) -> Any:
-        """Returns the features [N, F] with the fit's columns in the fit's order."""
-        given = feature_names.of(features, names)
-        matrix = arrays.as_features(features)
-        if given is None or self.feature_names_in_ is None:
-            return matrix
-        found = feature_names.match(self.feature_names_in_, given)
-        if found.extra:
-            warnings.warn(
-                f"The features {feature_names.shown(found.extra)} are left out: the "
-                "model was fitted without them.",
-                stacklevel=3,
-            )
-        return matrix[:, found.columns]
+    def _table(
+        self, features: Any, names: Sequence[str] | None
+    ) -> feature_tables.FeatureTable:
+        if isinstance(features, feature_tables.FeatureTable):
+            return features
+        known = feature_names.of(features, names)
+        table = feature_tables.of(features, self.categorical, names)
+        return table if self.categorical else table._replace(names=known)
 
     def _graph(
         self, matrix: Any, edges: Any, scaled: scaling.Scaling | None
     ) -> jraph.GraphsTuple:
         capacity.check_features(matrix.shape, is_dense=scaled is not None)
         pairs = inputs.edges(edges, matrix.shape[0], self.directed)
+        capacity.check_edges(len(pairs[0]))
         return graphs.from_edges(scaling.apply(matrix, scaled), *pairs)
 
     def _held_out(
