@@ -81,12 +81,11 @@ def category(
 ) -> Category:
     """Returns a categorical column; rows without a value only if they may lack one."""
     text = compute.utf8_trim_whitespace(_any_text(path, name, column))
-    encoded = text.dictionary_encode()
+    gone = pa.scalar(None, text.type)
+    encoded = compute.if_else(compute.equal(text, ""), gone, text).dictionary_encode()
     values = encoded.dictionary.to_pylist()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     codes = codes.astype(np.int32)
-    if "" in values:
-        codes[codes == values.index("")] = -1
     if (codes < 0).any() and not may_lack:
         row = first + int((codes < 0).argmax()) + 1
         raise table_columns.empty_cell(path, f"row {row}", name)

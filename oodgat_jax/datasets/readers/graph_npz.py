@@ -22,12 +22,12 @@ FEATURE_NAMES = {"features", "feature_names", *MATRIX_NAMES}
 NAMES = {"edges", "labels", "ids", *FEATURE_NAMES}
 
 
-def read_npz(path: pathlib.Path) -> tuple[Nodes, np.ndarray]:
-    """Reads nodes and edges [E, 2] from one npz."""
+def read_npz(path: pathlib.Path, *, may_lack: bool = False) -> tuple[Nodes, np.ndarray]:
+    """Reads nodes and edges [E, 2] from one npz; NaN where a feature may be missing."""
     arrays = _arrays(path, NAMES)
     if "edges" not in arrays:
         raise InputError(f"{path} has no array 'edges', pairs of row numbers [E, 2].")
-    features = _features(path, arrays)
+    features = _features(path, arrays, may_lack)
     count, width = features.shape
     ids = _texts(path, arrays, "ids", count) or [str(row) for row in range(count)]
     names = _texts(path, arrays, "feature_names", width)
@@ -43,11 +43,11 @@ def read_npz(path: pathlib.Path) -> tuple[Nodes, np.ndarray]:
 
 
 def read_features(
-    path: pathlib.Path, num_nodes: int
+    path: pathlib.Path, num_nodes: int, *, may_lack: bool = False
 ) -> tuple[np.ndarray | scipy.sparse.csr_array, list[str] | None]:
     """Reads features [N, F], a matrix of scipy or an array, and their names if any."""
     arrays = _arrays(path, FEATURE_NAMES)
-    features = _features(path, arrays)
+    features = _features(path, arrays, may_lack)
     rows, width = features.shape
     if rows != num_nodes:
         raise InputError(
@@ -74,7 +74,7 @@ def _arrays(path: pathlib.Path, names: set[str]) -> dict[str, np.ndarray]:
 
 
 def _features(
-    path: pathlib.Path, arrays: Mapping[str, np.ndarray]
+    path: pathlib.Path, arrays: Mapping[str, np.ndarray], may_lack: bool
 ) -> np.ndarray | scipy.sparse.csr_array:
     """Returns the features [N, F] of an npz, dense or sparse."""
     if "features" in arrays:
@@ -84,7 +84,7 @@ def _features(
     else:
         raise InputError(f"{path} has no array 'features' [N, F].")
     try:
-        return as_features(features)
+        return as_features(features, may_lack=may_lack)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 

@@ -87,9 +87,9 @@ def read_header(path: pathlib.Path, form: Format = DEFAULT_FORMAT) -> list[str]:
     return text_tables.read_header(path, form)
 
 
-def read_features(path: pathlib.Path, nodes: Nodes) -> Nodes:
+def read_features(path: pathlib.Path, nodes: Nodes, *, may_lack: bool = False) -> Nodes:
     """Returns the nodes with features from a matrix of scipy or an array in an npz."""
-    features, names = graph_npz.read_features(path, len(nodes.ids))
+    features, names = graph_npz.read_features(path, len(nodes.ids), may_lack=may_lack)
     return nodes._replace(features=features, names=names)
 
 

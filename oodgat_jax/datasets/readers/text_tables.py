@@ -84,17 +84,6 @@ def read_edges(
     return np.concatenate(blocks)
 
 
-def read_cells(
-    path: Path, names: Sequence[str], form: Format, flag: str
-) -> Iterator[tuple[int, list[str]]]:
-    """Yields the line and the cells of these columns, for every row."""
-    header, rows = _table(path, form)
-    table_columns.need(path, header, names, flag)
-    places = [header.index(name) for name in names]
-    for line, cells in rows:
-        yield line, [cells[at].strip() for at in places]
-
-
 def _table(path: Path, form: Format) -> tuple[list[str], Iterator[Row]]:
     """Returns the header, and the rows after it as they are read."""
     found = _rows(path, form)
