@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from oodgat_jax import graphs, training
+from oodgat_jax import report as pages
 from oodgat_jax.datasets import arrays
 from oodgat_jax.estimator import (
     answers,
@@ -21,6 +22,7 @@ from oodgat_jax.estimator import (
     forks,
     holding_out,
     inputs,
+    inspection,
     known_nodes,
     members,
     persistence,
@@ -125,6 +127,7 @@ class OODGATClassifier(BaseEstimator):
         self._keep(states, graph, split, recipe, classes)
         self.feature_names_in_, self.scaling_ = names, scaled
         self._fitted_with = self._binding()
+        self._seen: inspection.Seen | None = inspection.Seen(graph, codes, held_out)
         self._decide(codes, held_out, int((states.failed_at >= 0).sum()))
         return self
 
@@ -154,6 +157,9 @@ class OODGATClassifier(BaseEstimator):
             raise InputError(
                 "Features and edges belong together: give both, edges=[] for none."
             )
+        return self._answer(self._other_graph(features, edges, names))
+
+    def _other_graph(self, features: Any, edges: Any, names: Any) -> jraph.GraphsTuple:
         self._check_unchanged()
         matrix = self._matched(features, names)
         width = matrix.shape[1]
@@ -162,7 +168,7 @@ class OODGATClassifier(BaseEstimator):
                 f"The model was fitted to {self.n_features_in_} features, but these "
                 f"have {width}: give the same columns in the same order."
             )
-        return self._answer(self._graph(matrix, edges, self.scaling_))
+        return self._graph(matrix, edges, self.scaling_)
 
     def predict(self, features: Any = None, edges: Any = None) -> np.ndarray:
         """Returns the class of every node, or -1 for unknown: [N]."""
@@ -217,6 +223,60 @@ class OODGATClassifier(BaseEstimator):
             return float(threshold)
         return THRESHOLDS[threshold](self.calibration_scores_, answer.score, keep)
 
+    def findings(
+        self,
+        ids: Any = None,
+        features: Any = None,
+        edges: Any = None,
+        *,
+        labels: Any = None,
+        names: Sequence[str] | None = None,
+    ) -> pages.Findings:
+        """Returns what `report` and `review` are made of, as arrays.
+
+        Args:
+          ids: names of the nodes; by default their row numbers.
+          features: of another graph than the fitted one, as for `answer`.
+          edges: of that graph.
+          labels: of that graph, if it has any, as for `fit`.
+          names: of its features.
+        """
+        if features is None and edges is None:
+            answer, seen = self.answer(), self._seen
+            label_names = [str(name) for name in self.classes_]
+        else:
+            answer = self.answer(features, edges, names=names)
+            with warnings.catch_warnings():  # said once, by `answer`
+                warnings.simplefilter("ignore")
+                graph = self._other_graph(features, edges, names)
+            seen, label_names = inspection.elsewhere(graph, labels, self.classes_)
+        assert seen is not None
+        return inspection.findings(self, seen, answer, ids, label_names)
+
+    def report(self, path: str | pathlib.Path, ids: Any = None, **graph: Any) -> None:
+        """Writes one page to look at: scores, a map, groups, what to label next.
+
+        Args:
+          path: of an HTML file, which opens from disk and needs no network.
+          ids: names of the nodes; by default their row numbers.
+          **graph: another graph than the fitted one, see `findings`.
+        """
+        pages.write(pathlib.Path(path), pages.build(self.findings(ids, **graph)))
+
+    def review(
+        self, count: int = 30, ids: Any = None, **graph: Any
+    ) -> list[pages.Suggestion]:
+        """Returns the unlabeled nodes whose label would tell most, the best first.
+
+        Args:
+          count: at most so many.
+          ids: names of the nodes; by default their row numbers.
+          **graph: another graph than the fitted one, see `findings`.
+        """
+        arguments.check_count("count", count)
+        found = self.findings(ids, **graph)
+        return pages.suggest(found, pages.find_groups(found), count)
+
     def save(self, folder: str | pathlib.Path) -> None:
         """Writes the model to a folder, whole or not at all."""
         self._check_fitted()
@@ -230,7 +290,8 @@ class OODGATClassifier(BaseEstimator):
         model = persistence.load(pathlib.Path(folder))
         loaded = cls(**model.arguments)
         saved_state.restore(loaded, model)
-        loaded._fitted, loaded._fitted_with = None, loaded._binding()
+        loaded._fitted, loaded._seen = None, None
+        loaded._fitted_with = loaded._binding()
         return loaded
 
     def __sklearn_is_fitted__(self) -> bool:
