@@ -21,6 +21,7 @@ LAYERS = (
     {"evaluation"},
     {"tables", "records"},
     {"experiment"},
+    {"report"},
     {"testing", "estimator"},
     {"cli"},
     {"experiments"},

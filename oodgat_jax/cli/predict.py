@@ -2,7 +2,8 @@
 
   oodgat fit --nodes=nodes.csv --edges=edges.csv --out=predictions.csv --save=model
   oodgat predict --model=model --nodes=new_nodes.csv --edges=new_edges.csv --out=new.csv
-  oodgat fit --nodes=graph.npz --out=predictions.npz
+  oodgat report --nodes=nodes.csv --edges=edges.csv --report=report.html
+  oodgat review --nodes=nodes.csv --edges=edges.csv --review=review.csv
 
 nodes.csv has a row per node: an id, a label (empty where there is none), and a number
 per feature. edges.csv has a row per edge: the ids of its two nodes. Both may also be
@@ -11,8 +12,9 @@ per feature. edges.csv has a row per edge: the ids of its two nodes. Both may al
 labeled as unknown: labeled nodes are held out to choose the model and the threshold.
 
 Written are --out, with a row per node (id, prediction, score, spread, and a probability
-per class), a picture of the scores beside it, and with --save the model. Without a
-command, `oodgat` fits, or predicts if there is a --model. `oodgat fit --help` lists the
+per class), a picture of the scores beside it, and with --save the model. --report
+writes a page to look at, --review the nodes that are worth a label. Without a command,
+`oodgat` fits, or predicts if there is a --model. `oodgat fit --help` lists the
 flags of a command; `python -m oodgat_jax.cli.predict` is the same program.
 """
 
@@ -51,7 +53,7 @@ def main(given: Given) -> None:
     result = output.Result(
         graph.nodes, model, answer, model.decide(answer, threshold), threshold
     )
-    written = _write(given, places, result)
+    written = _write(given, places, result, _looked_at(given, graph))
     if given.json:
         print(json.dumps(output.facts(result, not given.model, written), indent=2))
         return
@@ -60,22 +62,47 @@ def main(given: Given) -> None:
 
 
 def _write(
-    given: Given, places: predict_files.Places, result: output.Result
+    given: Given,
+    places: predict_files.Places,
+    result: output.Result,
+    looked_at: dict[str, Any],
 ) -> list[str]:
     """Writes everything and returns the names of what was written."""
-    output.write(places.out, result, given.verdict, given.escape)
+    if places.out:
+        output.write(places.out, result, given.verdict, given.escape)
     try:
         if places.save:
             result.model.save(places.save)
-        output.draw(
-            places.picture, result.answer.score, result.nodes.labels, result.threshold
-        )
+        if places.picture:
+            output.draw(places.picture, result)
+        if places.report:
+            result.model.report(places.report, **looked_at)
+        if places.review:
+            output.write_review(
+                places.review,
+                result.model.review(given.review_count, **looked_at),
+                given.escape,
+            )
     except InputError as error:
+        if not places.out:
+            raise
         raise InputError(
             f"{str(error).rstrip('.')}; the predictions are in {places.out}."
         ) from error
-    model = [f"{places.save}/"] if places.save else []
-    return [str(places.out), str(places.picture), *model]
+    files = [str(path) for path in places.files.values()]
+    return [*files, *([f"{places.save}/"] if places.save else [])]
+
+
+def _looked_at(given: Given, graph: Graph) -> dict[str, Any]:
+    """Returns what a page needs of the graph: its ids, and all if it is another one."""
+    if not given.model:
+        return {"ids": graph.nodes.ids}
+    return {
+        "ids": graph.nodes.ids,
+        "features": graph.features,
+        "edges": graph.edges,
+        "labels": graph.nodes.labels,
+    }
 
 
 def _answer(given: Given) -> tuple[Graph, OODGATClassifier, Answer]:

@@ -15,29 +15,42 @@ READ = ("nodes", "edges", "features", "labels")
 SUFFIXES = {
     "out": (".csv", ".npz"),
     "picture": predict_output.PICTURES,
+    "report": (".html",),
+    "review": (".csv",),
 }
 
 
 class Places(NamedTuple):
     """The files that are written, and the folder of the model."""
 
-    out: pathlib.Path
-    picture: pathlib.Path
+    out: pathlib.Path | None
+    picture: pathlib.Path | None
+    report: pathlib.Path | None
+    review: pathlib.Path | None
     save: pathlib.Path | None
 
     @property
     def files(self) -> dict[str, pathlib.Path]:
         """Returns the files by their flags."""
-        return {"out": self.out, "picture": self.picture}
+        return {
+            name: path
+            for name, path in self._asdict().items()
+            if path is not None and name != "save"
+        }
 
 
 def places(given: Given) -> Places:
     """Returns where everything goes, after checking all of it."""
     out = given.path("out")
-    if out is None or not out.name:
-        raise InputError("--out must name a file that ends in .csv or .npz.")
-    picture = given.path("picture") or out.with_suffix(".png")
-    found = Places(out, picture, given.path("save"))
+    for flag in ("out", "report", "review"):
+        value = getattr(given, flag)
+        if value is not None and not pathlib.Path(value).name:
+            suffixes = " or ".join(SUFFIXES[flag])
+            raise InputError(f"--{flag} must name a file that ends in {suffixes}.")
+    picture = None if out is None else given.path("picture") or out.with_suffix(".png")
+    found = Places(
+        out, picture, given.path("report"), given.path("review"), given.path("save")
+    )
     for flag, path in found.files.items():
         _check_file(given, flag, path)
     _check_distinct(found.files)

@@ -118,6 +118,21 @@ OUTPUT: Definitions = {
         "File to write, .csv or .npz.",
         {},
     ),
+    "report": (
+        flags.DEFINE_string,
+        None,
+        "Page to look at, .html: scores with a threshold to drag, a map of the nodes, "
+        "groups of unknown ones, what to label next. It needs no network.",
+        {},
+    ),
+    "review": (
+        flags.DEFINE_string,
+        None,
+        "Table, .csv, of the nodes whose label would tell most. Fill in its column "
+        "label, and give it to the next fit with --labels.",
+        {},
+    ),
+    "review_count": (flags.DEFINE_integer, 30, "Rows of --review, at most.", _COUNT),
     "picture": (
         flags.DEFINE_string,
         None,
@@ -157,6 +172,9 @@ OUTPUT: Definitions = {
     ),
     limits.FLAG: SHARED[limits.FLAG],
 }
+ALL: Definitions = {**INPUT, **FITTING, **MODEL, **OUTPUT}
+# Nothing is predicted into a file unless a file is named.
+LOOKING: Definitions = {**ALL, "out": (flags.DEFINE_string, None, *OUTPUT["out"][2:])}
 # What each command is for, and its flags; without one, `oodgat` has them all.
 COMMANDS: Mapping[str, tuple[str, Definitions]] = {
     "fit": (
@@ -169,8 +187,25 @@ COMMANDS: Mapping[str, tuple[str, Definitions]] = {
         "  oodgat predict --model=model --nodes=new.csv --edges=new_edges.csv",
         {**MODEL, **INPUT, **OUTPUT},
     ),
+    "report": (
+        "Writes a page to look at: of a fit, or of a saved model.\n\n"
+        "  oodgat report --nodes=nodes.csv --edges=edges.csv --report=report.html\n"
+        "  oodgat report --model=model --nodes=new.csv --edges=new_edges.csv",
+        {
+            **LOOKING,
+            "report": (flags.DEFINE_string, "report.html", *OUTPUT["report"][2:]),
+        },
+    ),
+    "review": (
+        "Writes the nodes whose label would tell most: of a fit, or of a saved model.\n"
+        "\n  oodgat review --nodes=nodes.csv --edges=edges.csv --review=review.csv\n"
+        "  oodgat fit --nodes=nodes.csv --edges=edges.csv --labels=review.csv",
+        {
+            **LOOKING,
+            "review": (flags.DEFINE_string, "review.csv", *OUTPUT["review"][2:]),
+        },
+    ),
 }
-ALL: Definitions = {**INPUT, **FITTING, **MODEL, **OUTPUT}
 
 
 class Given:
@@ -241,6 +276,10 @@ def _idle(given: Given) -> list[tuple[Sequence[str], str]]:
     if unpacking.inner(pathlib.Path(given.nodes)) == GRAPHML:
         names = ("edges", "features", "source_column", "target_column", "delimiter")
         found.append((names, "GraphML, which holds a whole graph"))
+    if not given.out:
+        found.append((("picture",), "no --out to draw"))
+    if not given.review:
+        found.append((("review_count",), "no --review"))
     if given.features:
         found.append((("ignore", "categorical"), "--features, which has them all"))
     if given.out and pathlib.Path(given.out).suffix == ".npz":

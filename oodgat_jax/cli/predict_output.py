@@ -2,6 +2,7 @@
 
 import collections
 import pathlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from oodgat_jax.datasets.readers import tables
 from oodgat_jax.estimator import OODGATClassifier, bounds, inputs
 from oodgat_jax.estimator.answers import Answer, Report
 from oodgat_jax.estimator.inputs import UNKNOWN
+from oodgat_jax.report import Suggestion
 from oodgat_jax.types import InputError
 
 COLOURS = ("#3b6ea8", "#d1793a")
@@ -60,10 +62,20 @@ def write(
         )
 
 
-def draw(
-    path: pathlib.Path, score: np.ndarray, labels: list | None, threshold: float
+def write_review(
+    path: pathlib.Path, rows: Sequence[Suggestion], escape: bool = True
 ) -> None:
+    """Writes a table of nodes to label, with an empty column for the labels."""
+    shown = [[*row[:1], f"{row.score:.6g}", *row[2:]] for row in rows]
+    if escape:
+        shown = [[tables.escaped(cell) for cell in row] for row in shown]
+    atomic_files.text(path, tables.table_text(Suggestion._fields, shown))
+
+
+def draw(path: pathlib.Path, result: Result) -> None:
     """Draws a histogram of the scores, labeled and other nodes apart."""
+    score, labels = result.answer.score, result.nodes.labels
+    threshold = result.threshold
     figure = Figure(figsize=(6, 3.2))
     axis = figure.subplots()
     low, high = float(score.min()), float(score.max())

@@ -72,6 +72,12 @@ def check_number(name: str, value: Any) -> None:
         raise InputError(f"{name} must be a finite number, not {value!r}.")
 
 
+def check_count(name: str, value: Any) -> None:
+    """Raises InputError unless it is a whole number of at least 1."""
+    if not is_whole(value) or value < 1:
+        raise InputError(f"{name} must be a whole number, at least 1, not {value!r}.")
+
+
 def check_seed(value: Any) -> None:
     """Raises InputError unless it is None or a whole number that can be a seed."""
     if value is not None and (not is_whole(value) or not 0 <= value < SEEDS):

@@ -2,6 +2,7 @@
 
 import copy
 import pathlib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,20 +13,22 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from oodgat_jax import graphs, training
-from oodgat_jax.datasets import feature_tables, other_libraries
+from oodgat_jax import report as pages
+from oodgat_jax.datasets import other_libraries
 from oodgat_jax.estimator import (
     answers,
     arguments,
-    feature_names,
     forks,
     holding_out,
     inputs,
+    inspection,
     known_nodes,
     members,
     persistence,
     preparation,
     saved_state,
     scaling,
+    thresholds,
 )
 from oodgat_jax.estimator.answers import Answer, Labeled
 from oodgat_jax.estimator.inputs import UNKNOWN
@@ -121,7 +124,7 @@ class OODGATClassifier(BaseEstimator):
         seed = arguments.seed(self.random_state)
         if edges is None and labels is None:
             features, edges, labels = other_libraries.unpack(features)
-        table = self._table(features, names)
+        table = preparation.as_table(features, names, self.categorical)
         prepared = preparation.fit(table, self.missing)
         matrix, known = preparation.apply(table, prepared, self.missing)
         scaled = scaling.fit(matrix, self.scale)
@@ -138,6 +141,7 @@ class OODGATClassifier(BaseEstimator):
         self.feature_names_in_, self.scaling_ = known, scaled
         self.preparation_ = prepared
         self._fitted_with = self._binding()
+        self._seen: inspection.Seen | None = inspection.Seen(graph, codes, held_out)
         self._decide(codes, held_out, int((states.failed_at >= 0).sum()))
         return self
 
@@ -167,8 +171,11 @@ class OODGATClassifier(BaseEstimator):
             raise InputError(
                 "Features and edges belong together: give both, edges=[] for none."
             )
+        return self._answer(self._other_graph(features, edges, names))
+
+    def _other_graph(self, features: Any, edges: Any, names: Any) -> jraph.GraphsTuple:
         self._check_unchanged()
-        table = self._table(features, names)
+        table = preparation.as_table(features, names, self.categorical)
         table = preparation.match(table, self.feature_names_in_, self.preparation_)
         matrix, _ = preparation.apply(table, self.preparation_, self.missing)
         width = matrix.shape[1]
@@ -177,7 +184,7 @@ class OODGATClassifier(BaseEstimator):
                 f"The model was fitted to {self.n_features_in_} features, but these "
                 f"have {width}: give the same columns in the same order."
             )
-        return self._answer(self._graph(matrix, edges, self.scaling_))
+        return self._graph(matrix, edges, self.scaling_)
 
     def predict(self, features: Any = None, edges: Any = None) -> np.ndarray:
         """Returns the class of every node, or -1 for unknown: [N]."""
@@ -205,14 +212,8 @@ class OODGATClassifier(BaseEstimator):
         self._check_fitted()
         if threshold is not None:
             arguments.check_number("threshold", threshold)
-        known = self.classes_[answer.probabilities.argmax(1)]
-        if not np.issubdtype(known.dtype, np.number):
-            known = known.astype(object)
-        elif np.issubdtype(known.dtype, np.unsignedinteger):
-            known = known.astype(np.int64)
         above = self.threshold_ if threshold is None else threshold
-        known[answer.score > above] = UNKNOWN
-        return known
+        return answers.verdicts(answer, self.classes_, above)
 
     def threshold_for(
         self, answer: Answer, threshold: str | float, keep: float | None = None
@@ -232,6 +233,60 @@ class OODGATClassifier(BaseEstimator):
             return float(threshold)
         return THRESHOLDS[threshold](self.calibration_scores_, answer.score, keep)
 
+    def findings(
+        self,
+        ids: Any = None,
+        features: Any = None,
+        edges: Any = None,
+        *,
+        labels: Any = None,
+        names: Sequence[str] | None = None,
+    ) -> pages.Findings:
+        """Returns what `report` and `review` are made of, as arrays.
+
+        Args:
+          ids: names of the nodes; by default their row numbers.
+          features: of another graph than the fitted one, as for `answer`.
+          edges: of that graph.
+          labels: of that graph, if it has any, as for `fit`.
+          names: of its features.
+        """
+        if features is None and edges is None:
+            answer, seen = self.answer(), self._seen
+            label_names = [str(name) for name in self.classes_]
+        else:
+            answer = self.answer(features, edges, names=names)
+            with warnings.catch_warnings():  # said once, by `answer`
+                warnings.simplefilter("ignore")
+                graph = self._other_graph(features, edges, names)
+            seen, label_names = inspection.elsewhere(graph, labels, self.classes_)
+        assert seen is not None
+        return inspection.findings(self, seen, answer, ids, label_names)
+
+    def report(self, path: str | pathlib.Path, ids: Any = None, **graph: Any) -> None:
+        """Writes one page to look at: scores, a map, groups, what to label next.
+
+        Args:
+          path: of an HTML file, which opens from disk and needs no network.
+          ids: names of the nodes; by default their row numbers.
+          **graph: another graph than the fitted one, see `findings`.
+        """
+        pages.write(pathlib.Path(path), pages.build(self.findings(ids, **graph)))
+
+    def review(
+        self, count: int = 30, ids: Any = None, **graph: Any
+    ) -> list[pages.Suggestion]:
+        """Returns the unlabeled nodes whose label would tell most, the best first.
+
+        Args:
+          count: at most so many.
+          ids: names of the nodes; by default their row numbers.
+          **graph: another graph than the fitted one, see `findings`.
+        """
+        arguments.check_count("count", count)
+        found = self.findings(ids, **graph)
+        return pages.suggest(found, pages.find_groups(found), count)
+
     def save(self, folder: str | pathlib.Path) -> None:
         """Writes the model to a folder, whole or not at all."""
         self._check_fitted()
@@ -245,7 +300,8 @@ class OODGATClassifier(BaseEstimator):
         model = persistence.load(pathlib.Path(folder))
         loaded = cls(**model.arguments)
         saved_state.restore(loaded, model)
-        loaded._fitted, loaded._fitted_with = None, loaded._binding()
+        loaded._fitted, loaded._seen = None, None
+        loaded._fitted_with = loaded._binding()
         return loaded
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -267,15 +323,6 @@ class OODGATClassifier(BaseEstimator):
                     f"{name} was changed after the fit, from "
                     f"{self._fitted_with[name]!r} to {value!r}: call fit again."
                 )
-
-    def _table(
-        self, features: Any, names: Sequence[str] | None
-    ) -> feature_tables.FeatureTable:
-        if isinstance(features, feature_tables.FeatureTable):
-            return features
-        known = feature_names.of(features, names)
-        table = feature_tables.of(features, self.categorical, names)
-        return table if self.categorical else table._replace(names=known)
 
     def _graph(
         self, matrix: Any, edges: Any, scaled: scaling.Scaling | None
@@ -310,22 +357,14 @@ class OODGATClassifier(BaseEstimator):
     ) -> None:
         """Chooses the threshold, and reports what it does."""
         fitted = self.answer()
-        score, calibration = fitted.score, held_out.calibration
-        # Few nodes serve better together; of them, nothing is then said.
-        judged = calibration if calibration.any() else held_out.choosing
-        self.calibration_scores_ = np.sort(score[judged]).astype(np.float64)
-        if isinstance(self.threshold, str):
-            # Calibration nodes count as unlabeled here, as in training.
-            others = score[(codes < 0) | calibration]
-            choose = THRESHOLDS[self.threshold]
-            self.threshold_ = choose(score[judged], others, self.keep)
-        else:
-            self.threshold_ = float(self.threshold)
+        self.calibration_scores_, self.threshold_ = thresholds.choose(
+            self.threshold, self.keep, fitted.score, codes, held_out
+        )
         self.report_ = answers.report(
             fitted,
             codes,
             held_out.all,
-            calibration,
+            held_out.calibration,
             self.threshold_,
             self.keep if self.threshold == "quantile" else None,
             failed,

@@ -5,7 +5,7 @@ a column of zeros and ones for each of its values in the fit. Both belong to the
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +43,17 @@ def check_arguments(missing: Any, categorical: Any) -> None:
         )
     if len(set(categorical)) < len(categorical):
         raise InputError("categorical names a column twice.")
+
+
+def as_table(
+    features: Any, names: Sequence[str] | None, categorical: Sequence[str]
+) -> FeatureTable:
+    """Returns features of any kind as a table, their names checked."""
+    if isinstance(features, FeatureTable):
+        return features
+    known = feature_names.of(features, names)
+    table = feature_tables.of(features, categorical, names)
+    return table if categorical else table._replace(names=known)
 
 
 def fit(table: FeatureTable, missing: str) -> Preparation:
