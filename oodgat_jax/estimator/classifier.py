@@ -127,7 +127,9 @@ class OODGATClassifier(BaseEstimator):
         self._keep(states, graph, split, recipe, classes)
         self.feature_names_in_, self.scaling_ = names, scaled
         self._fitted_with = self._binding()
-        self._seen: inspection.Seen | None = inspection.Seen(graph, codes, held_out)
+        self._seen: inspection.Seen | None = inspection.Seen(
+            graph, codes, held_out, [str(name) for name in classes]
+        )
         self._decide(codes, held_out, int((states.failed_at >= 0).sum()))
         return self
 
@@ -231,6 +233,7 @@ class OODGATClassifier(BaseEstimator):
         *,
         labels: Any = None,
         names: Sequence[str] | None = None,
+        threshold: float | None = None,
     ) -> pages.Findings:
         """Returns what `report` and `review` are made of, as arrays.
 
@@ -240,18 +243,17 @@ class OODGATClassifier(BaseEstimator):
           edges: of that graph.
           labels: of that graph, if it has any, as for `fit`.
           names: of its features.
+          threshold: if not the model's own; see `threshold_for`.
         """
-        if features is None and edges is None:
-            answer, seen = self.answer(), self._seen
-            label_names = [str(name) for name in self.classes_]
-        else:
-            answer = self.answer(features, edges, names=names)
-            with warnings.catch_warnings():  # said once, by `answer`
+        answer = self.answer(features, edges, names=names)
+        seen = self._seen
+        if features is not None:
+            with warnings.catch_warnings():  # `answer` has said it
                 warnings.simplefilter("ignore")
                 graph = self._other_graph(features, edges, names)
-            seen, label_names = inspection.elsewhere(graph, labels, self.classes_)
+            seen = inspection.elsewhere(graph, labels, self.classes_)
         assert seen is not None
-        return inspection.findings(self, seen, answer, ids, label_names)
+        return inspection.findings(self, seen, answer, ids, threshold)
 
     def report(self, path: str | pathlib.Path, ids: Any = None, **graph: Any) -> None:
         """Writes one page to look at: scores, a map, groups, what to label next.
@@ -259,7 +261,8 @@ class OODGATClassifier(BaseEstimator):
         Args:
           path: of an HTML file, which opens from disk and needs no network.
           ids: names of the nodes; by default their row numbers.
-          **graph: another graph than the fitted one, see `findings`.
+          **graph: another graph than the fitted one, or another threshold, see
+            `findings`.
         """
         pages.write(pathlib.Path(path), pages.build(self.findings(ids, **graph)))
 
@@ -271,7 +274,8 @@ class OODGATClassifier(BaseEstimator):
         Args:
           count: at most so many.
           ids: names of the nodes; by default their row numbers.
-          **graph: another graph than the fitted one, see `findings`.
+          **graph: another graph than the fitted one, or another threshold, see
+            `findings`.
         """
         arguments.check_count("count", count)
         found = self.findings(ids, **graph)
