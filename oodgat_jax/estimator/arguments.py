@@ -8,7 +8,7 @@ from typing import Any
 
 from oodgat_jax import experiment
 from oodgat_jax.detectors import DETECTORS
-from oodgat_jax.estimator import scaling
+from oodgat_jax.estimator import preparation, scaling
 from oodgat_jax.estimator.thresholds import THRESHOLDS
 from oodgat_jax.methods import recipes
 from oodgat_jax.registry import check_name
@@ -29,6 +29,7 @@ def check(arguments: dict[str, Any]) -> recipes.Recipe:
         check_share(name, arguments[name])
     check_threshold(arguments["threshold"])
     scaling.check_scale(arguments["scale"])
+    preparation.check_arguments(arguments["missing"], arguments["categorical"])
     if not isinstance(arguments["directed"], bool):
         raise InputError(
             f"directed must be True or False, not {arguments['directed']!r}."

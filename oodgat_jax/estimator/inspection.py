@@ -114,9 +114,7 @@ def names(given: Any, count: int, what: str) -> list[str]:
 
 
 @jax.jit
-def edge_weights(
-    graph: jraph.GraphsTuple, logits: Sequence[jax.Array]
-) -> jax.Array:
+def edge_weights(graph: jraph.GraphsTuple, logits: Sequence[jax.Array]) -> jax.Array:
     """Returns alpha [E] of OOD attention (eq. 2), mean over layers and heads."""
     total = jnp.zeros(graph.senders.shape[0])
     for layer in logits:

@@ -21,7 +21,7 @@ def devices(graph: jraph.GraphsTuple, total: int) -> list[jax.Device]:
     found = jax.local_devices()
     most = total
     if found[0].platform == "cpu":
-        most = min(total, int(0.7 * _free_bytes() // run_bytes(graph)))
+        most = min(total, int(0.7 * free_bytes() // run_bytes(graph)))
     return found[: max(1, most)]
 
 
@@ -61,6 +61,44 @@ def run_bytes(graph: jraph.GraphsTuple, heads: int = 4, width: int = 32) -> int:
     return 4 * (per_edge * edges + 12 * heads * width * nodes + 2 * stored)
 
 
+def training_bytes(num_nodes: int, num_edges: int, stored: int, runs: int) -> int:
+    """Estimates the memory of a training before its graph is built, in bytes.
+
+    Args:
+      num_nodes: N.
+      num_edges: both directions counted.
+      stored: features that are stored, N F if they are dense.
+      runs: of which as many are trained at once as there are cores.
+    """
+    edges = num_edges + num_nodes  # with a loop at each node
+    arrays = 8 * edges + 3 * stored
+    per_edge = 4 * (4 if graphs.uses_native("auto") else 12)
+    each = per_edge * edges + 12 * 4 * 32 * num_nodes + 2 * stored  # see `run_bytes`
+    building = EDGE_BYTES * edges
+    return 4 * arrays + max(4 * min(runs, cores()) * each, building)
+
+
+def check_run(graph: jraph.GraphsTuple) -> None:
+    """Raises InputError if one run on a graph does not fit in the host's memory."""
+    if jax.default_backend() != "cpu":
+        return
+    nodes, needed = graphs.num_nodes(graph), run_bytes(graph)
+    fitting = int(nodes * free_bytes() / needed)
+    advice = f"a part of the graph with about {fitting} nodes would fit"
+    what = f"Training on {nodes} nodes and {graph.senders.size} edges"
+    check_memory(needed, what, advice)
+
+
+def free_bytes() -> int:
+    """Returns the free memory of the host; half of all where a system tells no more."""
+    try:
+        with open("/proc/meminfo") as file:
+            found = dict(line.split(":", 1) for line in file)
+        return 1024 * int(found["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
 def check_memory(needed: float, what: str, advice: str) -> None:
     """Raises InputError if more memory is needed than the host has free.
 
@@ -69,12 +107,12 @@ def check_memory(needed: float, what: str, advice: str) -> None:
       what: the subject of the sentence.
       advice: what to do about it; `{share}` becomes the part that would fit.
     """
-    free = _free_bytes()
+    free = free_bytes()
     if needed <= free:
         return
     share = f"{1 / -(-needed // max(free, 1)):.1g}"
     raise InputError(
-        f"{what} needs about {_readable(needed)} of memory, but {_readable(free)} are "
+        f"{what} needs about {readable(needed)} of memory, but {readable(free)} are "
         f"free: {advice.format(share=share)}."
     )
 
@@ -83,14 +121,14 @@ def check_features(shape: tuple[int, int], *, is_dense: bool) -> None:
     """Raises InputError if features [N, F] cannot be held; sparse ones index F."""
     rows, columns = shape
     needed = 12 * rows * columns if is_dense else 32 * (rows + columns)
-    fitting = int(columns * _free_bytes() / needed)
+    fitting = int(columns * free_bytes() / needed)
     advice = f"about {fitting} features would fit, so leave some out"
     check_memory(needed, f"A graph of {rows} nodes with {columns} features", advice)
 
 
 def check_edges(count: int) -> None:
     """Raises InputError if so many edges cannot be held while a graph is built."""
-    fitting = int(_free_bytes() // EDGE_BYTES)
+    fitting = int(free_bytes() // EDGE_BYTES)
     advice = f"about {fitting} edges would fit"
     check_memory(count * EDGE_BYTES, f"A graph of {count} edges", advice)
 
@@ -98,7 +136,7 @@ def check_edges(count: int) -> None:
 def check_runs(total: int, num_nodes: int, num_classes: int, detectors: int) -> None:
     """Raises InputError if the splits and scores of so many runs cannot be held."""
     each = num_nodes * (8 + 4 * (num_classes + detectors + 1))
-    fitting = int(_free_bytes() // each)
+    fitting = int(free_bytes() // each)
     advice = f"about {fitting} runs would fit, so ask for fewer splits or seeds"
     check_memory(total * each, f"Keeping the results of {total} runs", advice)
 
@@ -113,7 +151,7 @@ def check_states(state: Any, total: int, at_once: int) -> None:
     """
     leaves = jax.tree.leaves(state)
     each = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
-    fitting = int(_free_bytes() // each) - 3 * at_once
+    fitting = int(free_bytes() // each) - 3 * at_once
     advice = (
         f"about {fitting} runs would fit"
         if fitting > 0
@@ -133,7 +171,8 @@ def check_devices(count: int) -> None:
         )
 
 
-def _readable(count: float) -> str:
+def readable(count: float) -> str:
+    """Returns bytes for people, as in 1.5 GB."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.3g} {unit}"
@@ -146,16 +185,6 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _free_bytes() -> int:
-    """Returns the free memory of the host; half of all where a system tells no more."""
-    try:
-        with open("/proc/meminfo") as file:
-            found = dict(line.split(":", 1) for line in file)
-        return 1024 * int(found["MemAvailable"].split()[0])
-    except (OSError, KeyError, ValueError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def use_cores(count: int | None = None) -> None:
