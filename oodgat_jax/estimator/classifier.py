@@ -145,7 +145,9 @@ class OODGATClassifier(BaseEstimator):
         self.feature_names_in_, self.scaling_ = known, scaled
         self.preparation_ = prepared
         self._fitted_with = self._binding()
-        self._seen: inspection.Seen | None = inspection.Seen(graph, codes, held_out)
+        self._seen: inspection.Seen | None = inspection.Seen(
+            graph, codes, held_out, [str(name) for name in classes]
+        )
         self._decide(codes, held_out, int((states.failed_at >= 0).sum()))
         return self
 
@@ -245,6 +247,7 @@ class OODGATClassifier(BaseEstimator):
         *,
         labels: Any = None,
         names: Sequence[str] | None = None,
+        threshold: float | None = None,
     ) -> pages.Findings:
         """Returns what `report` and `review` are made of, as arrays.
 
@@ -254,18 +257,17 @@ class OODGATClassifier(BaseEstimator):
           edges: of that graph.
           labels: of that graph, if it has any, as for `fit`.
           names: of its features.
+          threshold: if not the model's own; see `threshold_for`.
         """
-        if features is None and edges is None:
-            answer, seen = self.answer(), self._seen
-            label_names = [str(name) for name in self.classes_]
-        else:
-            answer = self.answer(features, edges, names=names)
-            with warnings.catch_warnings():  # said once, by `answer`
+        answer = self.answer(features, edges, names=names)
+        seen = self._seen
+        if features is not None:
+            with warnings.catch_warnings():  # `answer` has said it
                 warnings.simplefilter("ignore")
                 graph = self._other_graph(features, edges, names)
-            seen, label_names = inspection.elsewhere(graph, labels, self.classes_)
+            seen = inspection.elsewhere(graph, labels, self.classes_)
         assert seen is not None
-        return inspection.findings(self, seen, answer, ids, label_names)
+        return inspection.findings(self, seen, answer, ids, threshold)
 
     def report(self, path: str | pathlib.Path, ids: Any = None, **graph: Any) -> None:
         """Writes one page to look at: scores, a map, groups, what to label next.
@@ -273,7 +275,8 @@ class OODGATClassifier(BaseEstimator):
         Args:
           path: of an HTML file, which opens from disk and needs no network.
           ids: names of the nodes; by default their row numbers.
-          **graph: another graph than the fitted one, see `findings`.
+          **graph: another graph than the fitted one, or another threshold, see
+            `findings`.
         """
         pages.write(pathlib.Path(path), pages.build(self.findings(ids, **graph)))
 
@@ -285,7 +288,8 @@ class OODGATClassifier(BaseEstimator):
         Args:
           count: at most so many.
           ids: names of the nodes; by default their row numbers.
-          **graph: another graph than the fitted one, see `findings`.
+          **graph: another graph than the fitted one, or another threshold, see
+            `findings`.
         """
         arguments.check_count("count", count)
         found = self.findings(ids, **graph)

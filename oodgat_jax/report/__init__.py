@@ -9,7 +9,7 @@ from oodgat_jax.report.groups import Group, Groups
 from oodgat_jax.report.groups import find as find_groups
 from oodgat_jax.report.page import Page, build
 from oodgat_jax.report.review import Suggestion, suggest
-from oodgat_jax.report.write import write
+from oodgat_jax.report.rendering import write
 
 __all__ = [
     "Findings",
