@@ -90,16 +90,6 @@ def check_run(graph: jraph.GraphsTuple) -> None:
     check_memory(needed, what, advice)
 
 
-def free_bytes() -> int:
-    """Returns the free memory of the host; half of all where a system tells no more."""
-    try:
-        with open("/proc/meminfo") as file:
-            found = dict(line.split(":", 1) for line in file)
-        return 1024 * int(found["MemAvailable"].split()[0])
-    except (OSError, KeyError, ValueError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-
-
 def check_memory(needed: float, what: str, advice: str) -> None:
     """Raises InputError if more memory is needed than the host has free.
 
