@@ -28,7 +28,7 @@ NOTE = (
     "Percent, mean ± standard deviation over runs, in parentheses the paper's figure. "
     "Fallen are runs whose AUROC is more than three points below the median of their "
     "data set, known classes and method. OODGAT+ has one setting for all data sets and "
-    "is scored by FUSED unless a score is named; OODGAT has the paper's settings "
+    "is scored by FUSED+prop unless a score is named; OODGAT has the paper's settings "
     "and is scored by ATT; GAT by the detector with the best AUROC on the validation "
     "nodes of the run. F1 (best) picks its threshold on the test nodes, F1 (val) on "
     "the validation nodes. Settings of OODGAT+ were chosen before all but the stage "

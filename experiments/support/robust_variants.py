@@ -40,14 +40,14 @@ class Variant(NamedTuple):
         return {k: v for part in self.off for k, v in OFF[part].items()}
 
 
-SCORE = "FUSED"
+SCORE = "FUSED+prop"
 MAIN = (
     Variant("OODGAT+", PLUS, (), SCORE),
     Variant("OODGAT", "oodgat", (), "ATT"),
     Variant("GAT, best detector", "gat"),
 )
 SCORES = (
-    Variant("OODGAT+, propagated", PLUS, (), "FUSED+prop"),
+    Variant("OODGAT+, FUSED alone", PLUS, (), "FUSED"),
     Variant("OODGAT+, ATT alone", PLUS, (), "ATT"),
     Variant("OODGAT+, ENT alone", PLUS, (), "ENT"),
 )

@@ -135,7 +135,7 @@ METHODS: Registry[Method] = Registry(
         "oodgat-plus": Method(
             "oodgat",
             ("consistency_led", "entropy", "discrepancy", "anchor"),
-            "FUSED",
+            "FUSED+prop",
             ("ENT", "ATT", "FUSED", "FUSED+prop"),
             optimizer=adam_sparing_attention,
             hyper=PLUS,

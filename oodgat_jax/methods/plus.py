@@ -24,10 +24,14 @@ from oodgat_jax.methods.choosing import Predictor, paper_validation
 from oodgat_jax.training import Params, Run, Task
 from oodgat_jax.types import Array, Detector, Hyper, Outputs
 
-# Settings beyond those of the regularizers, one for all data sets. All steps are taken
-# and the last average is kept: no OOD label chooses anything.
+# One setting for all data sets. All steps are taken and the last average is kept: no
+# OOD label chooses anything.
 PLUS: Mapping[str, float | int] = MappingProxyType(
     {
+        "consistency": 2.0,
+        "entropy": 0.05,
+        "threshold": 0.5,
+        "discrepancy": 0.005,
         "weight_decay": 0.0,
         "feature_decay": 0.0045,
         "averaging": 0.99,

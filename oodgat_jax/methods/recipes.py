@@ -103,8 +103,10 @@ def recipe(
     if names:
         _replace(chosen, _WEIGHTS.get(dataset or "", {}))
         _replace(chosen, _CITATION_WEIGHTS.get(dataset or "", {}) if citation else {})
+    own = {key for name in method.regularizers for key in REGULARIZERS[name].hyper}
     for name, value in method.hyper.items():
-        chosen[name] = _default(name, value, chosen.get(name))
+        if name in chosen or name not in own:  # not of a regularizer that is left out
+            chosen[name] = _default(name, value, chosen.get(name))
     if citation and "patience" in chosen:
         chosen["patience"] = chosen["max_steps"]
     return chosen
