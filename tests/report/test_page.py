@@ -65,12 +65,18 @@ def text_of(page, selector):
 def test_the_model_s_threshold_comes_first(page, findings):
     page.run("document.getElementById('reset').click()")
     assert shown(page) == expected(findings, findings.threshold, 0.95)
-    assert text_of(page, "#called") == str(expected(findings, findings.threshold)["called"])
+    assert text_of(page, "#called") == str(
+        expected(findings, findings.threshold)["called"]
+    )
 
 
 def test_any_threshold_gives_the_numbers_of_numpy(page, findings):
     scores = findings.score
-    for value in (*np.linspace(-0.1, 1.1, 25), *scores[:20], *findings.bounds.scores[::9]):
+    for value in (
+        *np.linspace(-0.1, 1.1, 25),
+        *scores[:20],
+        *findings.bounds.scores[::9],
+    ):
         page.run(_type(float(value)))
         threshold = float(value)
         keep = 0.95 if np.float32(threshold) == np.float32(findings.threshold) else None
@@ -111,8 +117,10 @@ def test_the_slider_is_moved_by_keys(page, findings):
     assert after == before - 3
     low, high = page.run(
         "[...document.querySelectorAll('#histogram .tick')].map(e => e.textContent)"
-    )[:: 5]
-    spoken = page.run("document.getElementById('slider').getAttribute('aria-valuetext')")
+    )[::5]
+    spoken = page.run(
+        "document.getElementById('slider').getAttribute('aria-valuetext')"
+    )
     assert float(low) <= float(spoken) <= float(high)
     assert shown(page) == expected(findings, threshold_of(page))
 
@@ -133,9 +141,10 @@ def test_a_click_on_the_map_shows_the_node_under_it(page, findings, built):
         "return [b.left, b.top, b.width, b.height]})()"
     )
     xy = built.arrays["xy"].reshape(-1, 2)
-    places = np.array([left + width / 2, top + height / 2]) + xy * [1, -1] * min(
-        width, height
-    ) * 0.47
+    places = (
+        np.array([left + width / 2, top + height / 2])
+        + xy * [1, -1] * min(width, height) * 0.47
+    )
     for node in (3, 44, 321):
         page.click(*places[node].tolist())
         found = findings.ids.index(text_of(page, "#details h3"))
