@@ -121,14 +121,13 @@ def _mean_square(graph: jraph.GraphsTuple) -> Array:
 
 def _feature_weights(params: Params, graph: jraph.GraphsTuple) -> list[Array]:
     """Returns the matrices of the first layer that take the features: [F, D] each."""
-    _, first = next(iter(params["params"].items()))
-    leaves = jax.tree_util.tree_leaves_with_path(first)
+    leaves = jax.tree_util.tree_leaves_with_path(params["params"])
+    kernels = [each for each in leaves if each[0][-1].key == "kernel"]
+    # Modules of a kind are numbered, and the first of them is the first by name.
+    first = min(path[0].key for path, _ in kernels)
     width = graph.nodes.shape[1]
-    return [
-        leaf
-        for path, leaf in leaves
-        if getattr(path[-1], "key", "") == "kernel" and leaf.shape[0] == width
-    ]
+    mine = [leaf for path, leaf in kernels if path[0].key == first]
+    return [kernel for kernel in mine if kernel.shape[0] == width]
 
 
 def keeping_reference(

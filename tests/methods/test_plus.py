@@ -116,7 +116,7 @@ def test_parameters_are_averaged_over_steps(case):
 
 def test_decay_fits_the_scale_of_the_features(case):
     run, task, states = trained(case, 1)
-    params, aux = states[0].params, states[0].aux
+    params, aux = jax.tree.map(jnp.asarray, (states[0].params, states[0].aux))
     scale = np.mean(np.sum(np.square(case.dataset.features), 1))
     np.testing.assert_allclose(aux.scale, scale, rtol=1e-5)
     kernel = params["params"]["OODGATLayer_0"]["Linear_0"]["kernel"]
