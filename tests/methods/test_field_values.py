@@ -113,7 +113,7 @@ def test_running_statistics_see_one_graph_after_the_other():
 
 def test_running_statistics_see_no_graph_that_is_not_trained_on():
     _, alone = trained(split(TOY["train"]))
-    outputs, observed = MODULE.apply(gcn_params(), one_graph(), mutable=["observed"])
+    _, observed = MODULE.apply(gcn_params(), one_graph(), mutable=["observed"])
     seen = observed["observed"]["BatchNorm_0"]["mean"][0]
     expected = 0.9 * RUNNING["BatchNorm_0"]["mean"] + 0.1 * seen
     close(alone["BatchNorm_0"]["mean"], expected)
