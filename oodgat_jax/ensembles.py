@@ -92,7 +92,7 @@ def decompose(logits: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def combine(scores: np.ndarray, average: str = "ranks") -> np.ndarray:
-    """Averages scores [M, N], or their ranks scaled to [0, 1], over the members: [N]."""
+    """Averages scores [M, N] over the members, or ranks in [0, 1] of them: [N]."""
     check_name("average", average, AVERAGES)
     return (_ranks(scores) if average == "ranks" else scores).mean(axis=0)
 

@@ -1,4 +1,4 @@
-"""Monte Carlo dropout: a trained network as the mean over passes that drop as before."""
+"""Monte Carlo dropout: a trained network as the mean over passes with dropout."""
 
 from typing import Any
 
