@@ -1,6 +1,5 @@
 """Splits: the authors' draws, the citation protocol, stacking and digests."""
 
-import functools
 import hashlib
 import json
 from pathlib import Path
@@ -38,18 +37,13 @@ def ids(mask):
     return np.flatnonzero(mask).tolist()
 
 
-@functools.cache
-def real(name, folder):
-    return datasets.load(name, folder)
-
-
 # --- the paper's protocol ------------------------------------------------------
 
 
 @pytest.mark.real_data
 @pytest.mark.parametrize(("name", "seed"), DRAWN)
-def test_the_authors_draws(data_dir, name, seed):
-    dataset, entry = real(name, data_dir), REFERENCE[name]
+def test_the_authors_draws(real, name, seed):
+    dataset, entry = real(name), REFERENCE[name]
     assert dataset.num_nodes == entry["num_nodes"]
     assert dataset.senders.size == entry["num_edges"]
     assert np.bincount(dataset.labels).tolist() == entry["class_counts"]
@@ -226,8 +220,8 @@ def test_citation_refuses_what_does_not_fit():
     ("name", "labeled", "ood_share"),
     [("cora", 80, 0.334), ("citeseer", 60, 0.543), ("pubmed", 40, 0.399)],
 )
-def test_real_citation_splits(data_dir, name, labeled, ood_share):
-    split = splits.draw_citation(real(name, data_dir))
+def test_real_citation_splits(real, name, labeled, ood_share):
+    split = splits.draw_citation(real(name))
     assert (split.train.sum(), split.val.sum()) == (labeled, 500)
     assert (split.labels[split.test] >= 0).all()
     assert split.is_ood.mean() == pytest.approx(ood_share, abs=6e-4)
