@@ -53,7 +53,9 @@ def main(given: Given) -> None:
     result = output.Result(
         graph.nodes, model, answer, model.decide(answer, threshold), threshold
     )
-    written = _write(given, places, result, _looked_at(given, graph))
+    with warnings.catch_warnings():  # all has been said above
+        warnings.simplefilter("ignore", UserWarning)
+        written = _write(given, places, result, _looked_at(given, graph))
     if given.json:
         print(json.dumps(output.facts(result, not given.model, written), indent=2))
         return
