@@ -254,8 +254,10 @@ def note(records: Sequence[Record]) -> str:
         steps=record["hyperparameters"]["max_steps"],
         rounds=record["rounds"],
         each=record["labels_each"],
-        hidden=", ".join(f"{values['hidden'][0]:.0f} on {name}" for name, values in
-                         ((n, e["metrics"]) for n, e in found.items())),
+        hidden=", ".join(
+            f"{values['hidden'][0]:.0f} on {name}"
+            for name, values in ((n, e["metrics"]) for n, e in found.items())
+        ),
         found="; ".join(hidden),
     )
 

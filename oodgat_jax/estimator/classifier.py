@@ -105,6 +105,7 @@ class OODGATClassifier(BaseEstimator):
         labels: Any = None,
         *,
         validation: Any = None,
+        exposure: Any = None,
         names: Sequence[str] | None = None,
         progress: Callable[[training.Progress], None] | None = None,
     ) -> "OODGATClassifier":
@@ -116,6 +117,8 @@ class OODGATClassifier(BaseEstimator):
           edges: pairs [E, 2], a scipy sparse matrix [N, N] or a networkx graph.
           labels: one per node, of any kind; -1 where there is none.
           validation: [N] bool, labeled nodes to hold out; drawn by default.
+          exposure: unlabeled nodes known to be of no class, [N] bool or their numbers,
+            for a method that learns from such examples.
           names: of the features; by default the columns of a table like pandas'.
           progress: see `training.train`.
         """
@@ -132,7 +135,8 @@ class OODGATClassifier(BaseEstimator):
         classes, codes = inputs.labels(labels, graphs.num_nodes(graph))
         held_out = self._held_out(codes, validation, seed)
         hidden = np.where(held_out.calibration, UNKNOWN, codes)
-        split = holding_out.as_split(hidden, held_out.choosing, len(classes))
+        exposed = holding_out.known_unknowns(exposure, codes)
+        split = holding_out.as_split(hidden, held_out.choosing, len(classes), exposed)
         keys = jax.random.split(jax.random.key(seed), self.members)
         states = members.train(
             self._method(), recipe, graph, split, len(classes), keys, progress
@@ -141,7 +145,9 @@ class OODGATClassifier(BaseEstimator):
         self.feature_names_in_, self.scaling_ = known, scaled
         self.preparation_ = prepared
         self._fitted_with = self._binding()
-        self._seen: inspection.Seen | None = inspection.Seen(graph, codes, held_out)
+        self._seen: inspection.Seen | None = inspection.Seen(
+            graph, codes, held_out, [str(name) for name in classes]
+        )
         self._decide(codes, held_out, int((states.failed_at >= 0).sum()))
         return self
 
@@ -241,6 +247,7 @@ class OODGATClassifier(BaseEstimator):
         *,
         labels: Any = None,
         names: Sequence[str] | None = None,
+        threshold: float | None = None,
     ) -> pages.Findings:
         """Returns what `report` and `review` are made of, as arrays.
 
@@ -250,18 +257,17 @@ class OODGATClassifier(BaseEstimator):
           edges: of that graph.
           labels: of that graph, if it has any, as for `fit`.
           names: of its features.
+          threshold: if not the model's own; see `threshold_for`.
         """
-        if features is None and edges is None:
-            answer, seen = self.answer(), self._seen
-            label_names = [str(name) for name in self.classes_]
-        else:
-            answer = self.answer(features, edges, names=names)
-            with warnings.catch_warnings():  # said once, by `answer`
+        answer = self.answer(features, edges, names=names)
+        seen = self._seen
+        if features is not None:
+            with warnings.catch_warnings():  # `answer` has said it
                 warnings.simplefilter("ignore")
                 graph = self._other_graph(features, edges, names)
-            seen, label_names = inspection.elsewhere(graph, labels, self.classes_)
+            seen = inspection.elsewhere(graph, labels, self.classes_)
         assert seen is not None
-        return inspection.findings(self, seen, answer, ids, label_names)
+        return inspection.findings(self, seen, answer, ids, threshold)
 
     def report(self, path: str | pathlib.Path, ids: Any = None, **graph: Any) -> None:
         """Writes one page to look at: scores, a map, groups, what to label next.
@@ -269,7 +275,8 @@ class OODGATClassifier(BaseEstimator):
         Args:
           path: of an HTML file, which opens from disk and needs no network.
           ids: names of the nodes; by default their row numbers.
-          **graph: another graph than the fitted one, see `findings`.
+          **graph: another graph than the fitted one, or another threshold, see
+            `findings`.
         """
         pages.write(pathlib.Path(path), pages.build(self.findings(ids, **graph)))
 
@@ -281,7 +288,8 @@ class OODGATClassifier(BaseEstimator):
         Args:
           count: at most so many.
           ids: names of the nodes; by default their row numbers.
-          **graph: another graph than the fitted one, see `findings`.
+          **graph: another graph than the fitted one, or another threshold, see
+            `findings`.
         """
         arguments.check_count("count", count)
         found = self.findings(ids, **graph)

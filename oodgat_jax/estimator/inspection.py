@@ -12,7 +12,7 @@ import numpy as np
 from oodgat_jax import graphs, methods
 from oodgat_jax.estimator import bounds, forks, holding_out, inputs, known_nodes
 from oodgat_jax.estimator.answers import Answer
-from oodgat_jax.methods import Method, recipes
+from oodgat_jax.methods import recipes
 from oodgat_jax.models import attention
 from oodgat_jax.report import projection
 from oodgat_jax.report.findings import Bounds, Findings
@@ -26,30 +26,33 @@ class Seen(NamedTuple):
     graph: jraph.GraphsTuple
     codes: np.ndarray  # [N] class numbers, negative for none
     held_out: holding_out.HeldOut
+    label_names: Sequence[str]  # of the codes; the classes of the fit come first
 
 
-def elsewhere(
-    graph: jraph.GraphsTuple, labels: Any, classes: Sequence
-) -> tuple[Seen, list[str]]:
-    """Returns another graph than that of the fit, and the names of its labels.
+def elsewhere(graph: jraph.GraphsTuple, labels: Any, classes: Sequence) -> Seen:
+    """Returns another graph than that of the fit.
 
     Args:
       graph: with the fit's features.
       labels: one per node, or None; they are only shown.
       classes: of the fit; labels may name further ones.
     """
-    size, found = graphs.num_nodes(graph), [str(name) for name in classes]
-    codes, number = np.full(size, -1), {name: at for at, name in enumerate(found)}
-    given = [] if labels is None else names(labels, size, "labels")
-    for node, name in enumerate(given):
-        if not inputs.is_missing(name):
-            codes[node] = number.setdefault(name, len(number))
+    size = graphs.num_nodes(graph)
+    codes, number = (
+        np.full(size, -1),
+        {str(name): at for at, name in enumerate(classes)},
+    )
+    given = [] if labels is None else list(labels)
+    texts = names(given, size, "labels") if given else []
+    for node, (label, text) in enumerate(zip(given, texts, strict=True)):
+        if not inputs.is_missing(label):
+            codes[node] = number.setdefault(text, len(number))
     nobody = np.zeros(size, bool)
-    return Seen(graph, codes, holding_out.HeldOut(nobody, nobody)), list(number)
+    return Seen(graph, codes, holding_out.HeldOut(nobody, nobody), list(number))
 
 
 def findings(
-    classifier: Any, seen: Seen, answer: Answer, ids: Any, label_names: Sequence[str]
+    classifier: Any, seen: Seen, answer: Answer, ids: Any, threshold: float | None
 ) -> Findings:
     """Returns what a fitted classifier says of a graph.
 
@@ -58,21 +61,11 @@ def findings(
       seen: the graph.
       answer: of the classifier, for that graph.
       ids: names of the nodes, or None for their row numbers.
-      label_names: of the graph's label codes; those of the classes come first.
+      threshold: None for the classifier's own.
     """
     forks.check()
-    graph, codes, held_out = seen
-    method = classifier._method()
-    module = recipes.module(method, classifier.recipe_, len(classifier.classes_))
-    task = methods.assemble(method, module)
-    layers: list[np.ndarray] = []
-    weights = np.zeros(len(graph.senders), np.float64)
-    has_attention = False
-    for outputs in _members(task, (classifier.parameters_, classifier.aux_), graph):
-        layers.append(np.asarray(outputs.hidden, np.float32))
-        has_attention = bool(outputs.attention)
-        if has_attention:
-            weights += np.asarray(edge_weights(graph, outputs.attention))
+    graph, codes, held_out, label_names = seen
+    space, weights = look(classifier, graph)
     return Findings(
         ids=names(range(len(codes)) if ids is None else ids, len(codes), "ids"),
         classes=[str(name) for name in classifier.classes_],
@@ -81,17 +74,36 @@ def findings(
         spread=answer.spread,
         codes=codes,
         held_out=held_out.all,
-        threshold=classifier.threshold_,
-        space=projection.shared_space(layers),
+        threshold=classifier.threshold_ if threshold is None else float(threshold),
+        space=space,
         features=known_nodes.host_features(graph),
         senders=np.asarray(graph.senders),
         receivers=np.asarray(graph.receivers),
-        attention=weights / len(layers) if has_attention else None,
+        attention=weights,
         label_names=label_names,
         feature_names=classifier.feature_names_in_,
-        bounds=calibrated(classifier, answer.score[held_out.calibration]),
-        facts=_facts(classifier, method, len(layers)),
+        bounds=calibrated(classifier, answer.score[held_out.calibration], threshold),
+        facts=_facts(classifier),
     )
+
+
+def look(
+    classifier: Any, graph: jraph.GraphsTuple
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Returns the members' hidden layers as one space [N, D], and attention [E].
+
+    Attention is the mean of alpha over members, layers and heads; None for a backbone
+    without OOD attention.
+    """
+    method = classifier._method()
+    module = recipes.module(method, classifier.recipe_, len(classifier.classes_))
+    task = methods.assemble(method, module)
+    spaces, weights = [], []
+    for outputs in members(task, (classifier.parameters_, classifier.aux_), graph):
+        spaces.append(projection.member_space(np.asarray(outputs.hidden)))
+        if outputs.attention:
+            weights.append(np.asarray(edge_weights(graph, outputs.attention)))
+    return np.concatenate(spaces, 1), np.mean(weights, 0) if weights else None
 
 
 def names(given: Any, count: int, what: str) -> list[str]:
@@ -117,21 +129,27 @@ def edge_weights(graph: jraph.GraphsTuple, logits: Sequence[jax.Array]) -> jax.A
     return total / len(logits)
 
 
-def calibrated(classifier: Any, scores: np.ndarray) -> Bounds | None:
+def calibrated(
+    classifier: Any, scores: np.ndarray, threshold: float | None
+) -> Bounds | None:
     """Returns what calibration nodes allow to say at every threshold; None if few."""
     count = len(scores)
     if not count:
         return None
     keep = classifier.keep if classifier.threshold == "quantile" else None
+    if threshold is None:
+        lost = bounds.lost_count(scores, classifier.threshold_, keep)
+    else:
+        lost = bounds.lost_count(scores, threshold, None)
     return Bounds(
         scores=np.sort(scores),
-        lost=bounds.lost_count(scores, classifier.threshold_, keep),
+        lost=lost,
         intervals=bounds.shares(count),
         confidence=bounds.CONFIDENCE,
     )
 
 
-def _members(
+def members(
     task: Task, trained: tuple[Any, Any], graph: jraph.GraphsTuple
 ) -> Iterator[Outputs]:
     """Yields the outputs of one member after the other, so that one is in memory."""
@@ -145,11 +163,11 @@ def _outputs(task: Task, params: Any, aux: Any, graph: jraph.GraphsTuple) -> Out
     return task.predict(params, aux, graph)
 
 
-def _facts(classifier: Any, method: Method, members: int) -> list[tuple[str, str]]:
+def _facts(classifier: Any) -> list[tuple[str, str]]:
     return [
         ("method", classifier.method),
-        ("detector", method.validated_by),
-        ("members", str(members)),
+        ("detector", classifier._method().validated_by),
+        ("members", str(len(jax.tree.leaves(classifier.parameters_)[0]))),
         ("threshold", str(classifier.threshold)),
         ("held out", str(classifier.report_.held_out)),
         ("accuracy on held-out nodes", f"{classifier.report_.accuracy:.1%}"),

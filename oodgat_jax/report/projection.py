@@ -1,7 +1,6 @@
 """The members' hidden layers as one space, and that space in two dimensions."""
 
 import importlib.util
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,27 +17,21 @@ class Places(NamedTuple):
     method: str
 
 
-def shared_space(hidden: Iterable[np.ndarray]) -> np.ndarray:
-    """Returns the members' hidden layers [N, D] side by side, each reduced: [N, K].
+def member_space(hidden: np.ndarray) -> np.ndarray:
+    """Returns a member's hidden layer [N, D] reduced to [N, K], to be put side by side.
 
     Only directions count: members differ in the length of what they represent, and so
     do nodes with few and many edges.
     """
-    return np.concatenate([reduce(directions(layer)) for layer in hidden], axis=1)
-
-
-def directions(vectors: np.ndarray) -> np.ndarray:
-    """Returns rows of length one: [N, D]."""
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.maximum(length, np.finfo(np.float32).tiny)
+    length = np.linalg.norm(hidden, axis=1, keepdims=True)
+    return reduce(hidden / np.maximum(length, np.finfo(np.float32).tiny))
 
 
 def reduce(vectors: np.ndarray, dimensions: int = MOST_DIMENSIONS) -> np.ndarray:
     """Returns principal components [N, K], scaled to a variance of one in all."""
-    from sklearn.decomposition import PCA  # deferred: it takes a second
-
-    count = min(dimensions, *vectors.shape)
-    parts = PCA(count, svd_solver="covariance_eigh").fit_transform(vectors)
+    centered = vectors - vectors.mean(0)
+    _, axes = np.linalg.eigh((centered.T @ centered).astype(np.float64))
+    parts = centered @ axes[:, ::-1][:, : min(dimensions, *vectors.shape)]
     variance = float(parts.var(0).sum())
     return (parts / np.sqrt(variance or 1.0)).astype(np.float32)
 

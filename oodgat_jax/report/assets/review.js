@@ -17,5 +17,5 @@ const review = () => {
   byId("save-review").addEventListener("click", () => save("review.csv", [
     ["id", "score", "predicted", "called_unknown", "reason", "label"],
     ...meta.review.map(({node, reason}, i) => [meta.ids[node], data.score[node],
-      predictedName(node), isUnknown(node) ? "yes" : "no", reason, fields[i].value])]));
+      predictedName(node), isUnknown(node) ? "True" : "False", reason, fields[i].value])]));
 };
