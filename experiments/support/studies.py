@@ -13,6 +13,7 @@ from experiments import (
     post_hoc,
     sensitivity,
     tune,
+    unknown_groups,
     visualize,
 )
 from experiments.support.study import Study
@@ -24,6 +25,7 @@ STUDIES: tuple[Study, ...] = (
     post_hoc.STUDY,
     gkde.STUDY,
     no_ood_labels.STUDY,
+    unknown_groups.STUDY,
     benchmark.STUDY,
     benchmark.SCALE,
     homophily.STUDY,
