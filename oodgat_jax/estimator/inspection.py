@@ -38,7 +38,10 @@ def elsewhere(graph: jraph.GraphsTuple, labels: Any, classes: Sequence) -> Seen:
       classes: of the fit; labels may name further ones.
     """
     size = graphs.num_nodes(graph)
-    codes, number = np.full(size, -1), {str(name): at for at, name in enumerate(classes)}
+    codes, number = (
+        np.full(size, -1),
+        {str(name): at for at, name in enumerate(classes)},
+    )
     given = [] if labels is None else list(labels)
     texts = names(given, size, "labels") if given else []
     for node, (label, text) in enumerate(zip(given, texts, strict=True)):

@@ -8,8 +8,8 @@ from oodgat_jax.report.findings import Findings
 from oodgat_jax.report.groups import Group, Groups
 from oodgat_jax.report.groups import find as find_groups
 from oodgat_jax.report.page import Page, build
-from oodgat_jax.report.review import Suggestion, suggest
 from oodgat_jax.report.rendering import write
+from oodgat_jax.report.review import Suggestion, suggest
 
 __all__ = [
     "Findings",

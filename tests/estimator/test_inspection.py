@@ -74,9 +74,7 @@ def test_a_page_and_a_review_are_made(tmp_path, fitted, found):
     assert '"ids":["n0","n1"' in text
     rows = fitted.review(7, ids)
     assert len(rows) == 7
-    assert rows == report.suggest(
-        found._replace(ids=ids), report.find_groups(found), 7
-    )
+    assert rows == report.suggest(found._replace(ids=ids), report.find_groups(found), 7)
     labeled = {ids[node] for node in np.flatnonzero(found.codes >= 0)}
     assert not labeled & {row.id for row in rows}
 

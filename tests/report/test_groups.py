@@ -88,7 +88,9 @@ def test_reasons_take_turns_and_neighbors_wait(findings, found):
     assert picked[1].node == gaps.argmin()
     spreads = np.where(findings.unlabeled, findings.spread, -1)
     assert picked[2].node == spreads.argmax()
-    edges = set(zip(findings.receivers.tolist(), findings.senders.tolist(), strict=True))
+    edges = set(
+        zip(findings.receivers.tolist(), findings.senders.tolist(), strict=True)
+    )
     assert not any((a, b) in edges for a in nodes for b in nodes if a != b)
     # In the end, everyone comes.
     everyone = review.picks(findings, found, 10**6)

@@ -55,7 +55,7 @@ def expected(findings, threshold, keep=None):
 
 
 def threshold_of(page):
-    return page.run("Number(document.getElementById('exact').value)")
+    return page.run("Number(document.getElementById('slider').dataset.threshold)")
 
 
 def text_of(page, selector):
@@ -65,12 +65,18 @@ def text_of(page, selector):
 def test_the_model_s_threshold_comes_first(page, findings):
     page.run("document.getElementById('reset').click()")
     assert shown(page) == expected(findings, findings.threshold, 0.95)
-    assert text_of(page, "#called") == str(expected(findings, findings.threshold)["called"])
+    assert text_of(page, "#called") == str(
+        expected(findings, findings.threshold)["called"]
+    )
 
 
 def test_any_threshold_gives_the_numbers_of_numpy(page, findings):
     scores = findings.score
-    for value in (*np.linspace(-0.1, 1.1, 25), *scores[:20], *findings.bounds.scores[::9]):
+    for value in (
+        *np.linspace(-0.1, 1.1, 25),
+        *scores[:20],
+        *findings.bounds.scores[::9],
+    ):
         page.run(_type(float(value)))
         threshold = float(value)
         keep = 0.95 if np.float32(threshold) == np.float32(findings.threshold) else None
@@ -98,6 +104,7 @@ def test_dragging_the_line_moves_the_counts(page, findings):
         page.drag((left + width / 3, top + height / 2), end)
         threshold = page.run("Number(document.getElementById('slider').value)")
         assert abs(threshold / 1000 - share) < 0.02
+        assert shown(page) == expected(findings, threshold_of(page))
         seen.add(shown(page)["called"])
     assert len(seen) == 3
 
@@ -111,15 +118,18 @@ def test_the_slider_is_moved_by_keys(page, findings):
     assert after == before - 3
     low, high = page.run(
         "[...document.querySelectorAll('#histogram .tick')].map(e => e.textContent)"
-    )[:: 5]
-    spoken = page.run("document.getElementById('slider').getAttribute('aria-valuetext')")
+    )[::5]
+    spoken = page.run(
+        "document.getElementById('slider').getAttribute('aria-valuetext')"
+    )
     assert float(low) <= float(spoken) <= float(high)
     assert shown(page) == expected(findings, threshold_of(page))
 
 
 def choose(page, name):
     page.run(
-        f"{{const field = document.getElementById('search'); field.value = {json.dumps(name)};"
+        "{const field = document.getElementById('search');"
+        f"field.value = {json.dumps(name)};"
         "field.dispatchEvent(new Event('input'));"
         "document.querySelector('#node-table button.node').click()}"
     )
@@ -133,9 +143,10 @@ def test_a_click_on_the_map_shows_the_node_under_it(page, findings, built):
         "return [b.left, b.top, b.width, b.height]})()"
     )
     xy = built.arrays["xy"].reshape(-1, 2)
-    places = np.array([left + width / 2, top + height / 2]) + xy * [1, -1] * min(
-        width, height
-    ) * 0.47
+    places = (
+        np.array([left + width / 2, top + height / 2])
+        + xy * [1, -1] * min(width, height) * 0.47
+    )
     for node in (3, 44, 321):
         page.click(*places[node].tolist())
         found = findings.ids.index(text_of(page, "#details h3"))
