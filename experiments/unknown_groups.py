@@ -87,7 +87,7 @@ class Labels(NamedTuple):
         counts = np.bincount(self.truth[self.labeled], minlength=self.truth.max() + 1)
         return np.where(self.labeled & (counts[self.truth] > 1), self.truth, -1)
 
-    def add(self, nodes: Sequence[int]) -> "Labels":
+    def add(self, nodes: Sequence[int] | np.ndarray) -> "Labels":
         """Returns the same with these nodes labeled."""
         labeled, pool = self.labeled.copy(), self.pool.copy()
         labeled[nodes], pool[nodes] = True, False
