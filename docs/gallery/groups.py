@@ -22,7 +22,7 @@ model.fit(features, edges, labels, names=["east", "north", "a", "b", "c", "d"])
 
 # %%
 # Nodes that are called unknown fall into groups: candidates for new classes.
-# `model.report("report.html")` shows them on a page, with a map and a threshold to drag.
+# `model.report("report.html")` shows them on a page, with a map and a threshold.
 findings = model.findings()
 found = report.find_groups(findings)
 for number, group in enumerate(found.groups, start=1):
