@@ -13,6 +13,7 @@ backbones, methods and data sets, which every function and binary then knows by 
 from typing import TYPE_CHECKING, Any
 
 from oodgat_jax import gkde as _gkde  # registers itself
+from oodgat_jax import gpn as _gpn
 from oodgat_jax.datasets import DATASETS, from_arrays, load, register_dataset
 from oodgat_jax.detectors import DETECTORS, register_detector
 from oodgat_jax.experiment import Result, run
@@ -54,7 +55,7 @@ __all__ = [
     "use_cores",
 ]
 
-del _gkde
+del _gkde, _gpn
 
 
 def __getattr__(name: str) -> Any:

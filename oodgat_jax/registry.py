@@ -71,3 +71,15 @@ def check_names(kind: str, names: Sequence[str], known: Collection[str]) -> None
     repeated = {name for name in names if list(names).count(name) > 1}
     if repeated:
         raise InputError(f"The {kind} '{min(repeated)}' is given twice: give it once.")
+
+
+def check_needs(
+    kind: str, name: str, needs: Sequence[str], known: Sequence[str]
+) -> None:
+    """Raises InputError unless all that something needs is known."""
+    words = () if isinstance(needs, str) or not isinstance(needs, Iterable) else needs
+    if words is not needs or any(word not in known for word in words):
+        raise InputError(
+            f"needs of {kind} '{name}' must be a tuple with any of "
+            f"{', '.join(known)}, not {needs!r}."
+        )

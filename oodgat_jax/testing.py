@@ -25,6 +25,7 @@ import numpy as np
 from oodgat_jax import graphs, metrics, models
 from oodgat_jax.datasets import streaming
 from oodgat_jax.graphs import reductions
+from oodgat_jax.losses import Term
 from oodgat_jax.sharding import layout as layouts
 from oodgat_jax.sharding import shards
 from oodgat_jax.types import (
@@ -42,6 +43,7 @@ from oodgat_jax.types import (
 CLASSES, PER_GROUP, FEATURES, HEADS, SHARDS = 3, 16, 8, 2, 3
 NODES = (CLASSES + 1) * PER_GROUP
 RTOL, ATOL = 2e-3, 2e-4
+LATE = 500  # a step after which every part of a regularizer counts
 _NO_HYPER: Mapping[str, float] = MappingProxyType({})
 
 
@@ -88,21 +90,26 @@ def check_regularizer(
     """
     case, hyper = make_case(), {k: jnp.float32(v) for k, v in hyper.items()}
     outputs = _random_outputs("attention" in needs)
-    eager = function(outputs, case.split, hyper)
+    term = Term(function, "", {}, needs)
+
+    def on_shard(graph: jraph.GraphsTuple, outputs: Outputs, split: Split) -> Array:
+        return term.value(outputs, split, hyper, LATE, graph)
+
+    def on_whole(outputs: Outputs, split: Split, hyper: Any) -> Array:
+        return term.value(outputs, split, hyper, LATE, case.graph)
+
+    eager = on_whole(outputs, case.split, hyper)
     _hold(jnp.shape(eager) == (), f"it must return a scalar, not {jnp.shape(eager)}")
-    call = jax.jit(jax.value_and_grad(function))
+    call = jax.jit(jax.value_and_grad(on_whole))
     value, slope = call(outputs, case.split, hyper)
     _hold(_finite((value, slope)), "its value and gradient must be finite")
     _close(eager, value, "it must give the same under jit")
-    nobody = case.split._replace(train=np.zeros(NODES, bool))
+    none = np.zeros(NODES, bool)
+    nobody = case.split._replace(train=none, exposure=none)
     empty = call(outputs, nobody, hyper)
     _hold(_finite(empty), "it must be finite, with a finite gradient, on an empty mask")
     hidden = call(outputs, _scrambled(case.split), hyper)
     _close(hidden, (value, slope), "it must not read labels outside of split.train")
-
-    def on_shard(graph: jraph.GraphsTuple, outputs: Outputs, split: Split) -> Array:
-        return function(outputs, split, hyper)
-
     spread = jax.tree.map(lambda x: _to_shards(case, np.asarray(x)), outputs)
     found = _on_shards(case, on_shard, spread)
     _close(found, jnp.full(SHARDS, value), _SHARDED)
@@ -202,7 +209,8 @@ def _split(random: np.random.Generator, labels: np.ndarray) -> Split:
             mask[chosen] = True
     is_ood = labels == CLASSES
     train, val, test = masks
-    return Split(labels.astype(np.int32), is_ood, train & ~is_ood, val, test)
+    shown = train & is_ood
+    return Split(labels.astype(np.int32), is_ood, train & ~is_ood, val, test, shown)
 
 
 def _scrambled(split: Split, known: AnyArray | None = None) -> Split:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import jraph
 import numpy as np
 
@@ -35,6 +36,8 @@ class Dataset(NamedTuple):
     id_classes: tuple[int, ...]  # ascending; every other class is OOD
     test_size: int  # ID test nodes of a split, and as many OOD ones
     num_public_train: int = 0  # leading nodes of a published train split, if any
+    exposure: np.ndarray | None = None  # [N] bool: known to be OOD, for training
+    components: tuple[int, ...] = ()  # nodes of each of several joined graphs
 
     @property
     def num_nodes(self) -> int:
@@ -79,6 +82,7 @@ class StreamedGraph(NamedTuple):
     id_classes: tuple[int, ...]  # ascending; every other class is OOD
     test_size: int
     read: ReadPart
+    exposure: np.ndarray | None = None  # [N] bool: known to be OOD, for training
 
     @property
     def num_classes(self) -> int:
@@ -86,14 +90,38 @@ class StreamedGraph(NamedTuple):
         return len(self.id_classes)
 
 
-class Split(NamedTuple):
-    """Who is labeled, validated on and tested on. Splits stack over seeds."""
-
+class _SplitFields(NamedTuple):
     labels: AnyArray  # [N] int32: 0..C-1, C for OOD, -1 without a label
     is_ood: AnyArray  # [N] bool
     train: AnyArray  # [N] bool, ID nodes only
     val: AnyArray  # [N] bool, ID and OOD nodes
     test: AnyArray  # [N] bool, ID and OOD nodes
+    exposure: AnyArray  # [N] bool, OOD examples that training may use
+
+
+class Split(_SplitFields):
+    """Who is labeled, validated on and tested on. Splits stack over seeds.
+
+    Nodes of `exposure` are allowed as examples of OOD in training; they are in none of
+    the other masks. Without it nobody is.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        labels: AnyArray,
+        is_ood: AnyArray,
+        train: AnyArray,
+        val: AnyArray,
+        test: AnyArray,
+        exposure: AnyArray | None = None,
+    ) -> "Split":
+        """Returns the split; nobody is exposed by default."""
+        if exposure is None:
+            library = np if isinstance(train, np.ndarray) else jnp
+            exposure = library.zeros_like(train)
+        return super().__new__(cls, labels, is_ood, train, val, test, exposure)
 
 
 class Outputs(NamedTuple):
@@ -103,6 +131,7 @@ class Outputs(NamedTuple):
     hidden: Array  # [N, D], the representation before the last layer
     attention: tuple[Array, ...]  # OOD logits per layer, [N, H] each; () if none
     passes: tuple[Array, ...] = ()  # mean p [N, C], mean H(p) [N] of Monte Carlo passes
+    reference: tuple[Array, ...] = ()  # [2, Q] quantiles that the model keeps of a fit
 
 
 class Rates(NamedTuple):
@@ -115,5 +144,6 @@ class Rates(NamedTuple):
 
 Hyper = Mapping[str, Any]  # float hyper-parameters by name, as array leaves
 Predict = Callable[[jraph.GraphsTuple], Outputs]
-Regularizer = Callable[[Outputs, Split, Hyper], Array]
+# (outputs, split, hyper); by keyword the graph and the step, where it needs them.
+Regularizer = Callable[..., Array]
 Detector = Callable[[Predict, jraph.GraphsTuple, Split], Array]

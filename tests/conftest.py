@@ -1,5 +1,17 @@
+import atexit
 import os
+import shutil
+import tempfile
 from pathlib import Path
+
+# One folder of compiled programs for the tests of this session: both of its processes
+# and those that they start. JAX reads these variables when it is imported.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    folder = tempfile.mkdtemp(prefix="oodgat-tests-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 import jax
 import pytest

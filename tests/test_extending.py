@@ -6,12 +6,13 @@ import os
 import pathlib
 import re
 import shlex
-import subprocess
 import sys
 
 import jax
 import numpy as np
 import pytest
+from support import forking
+from support.binaries import QUICK
 
 import oodgat_jax as og
 from oodgat_jax.cli import app
@@ -67,13 +68,10 @@ def test_the_page_has_all_of_it():
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[30:50])
 def test_commands_with_plug_ins(plugins, command):
     few = [f"--set={name}={value}" for name, value in FEW.items()]
-    done = subprocess.run(
-        [sys.executable, *shlex.split(command)[1:], *few, "--splits=1", "--seeds=1"],
+    done = forking.run(
+        *(*shlex.split(command)[1:], *few, "--splits=1", "--seeds=1"),
         cwd=plugins,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "OODGAT_DATA_DIR": ""},
-        capture_output=True,
-        text=True,
-        check=False,
+        env=os.environ | QUICK | {"PYTHONPATH": str(ROOT), "OODGAT_DATA_DIR": ""},
     )
     assert done.returncode == 0, done.stderr
     assert "digits: 1 run" in done.stdout
@@ -81,14 +79,8 @@ def test_commands_with_plug_ins(plugins, command):
 
 def test_a_plug_in_is_listed_by_help_and_a_missing_one_is_named(plugins):
     def call(*flags):
-        return subprocess.run(
-            [sys.executable, "-m", "experiments.detect", *flags],
-            cwd=plugins,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        env = os.environ | {"PYTHONPATH": str(ROOT)}
+        return forking.run("-m", "experiments.detect", *flags, cwd=plugins, env=env)
 
     shown = call("--plugin", "deep", "--plugin=margin", "--help").stdout
     assert "oodgat-deep" in shown

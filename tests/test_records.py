@@ -2,13 +2,12 @@
 
 import json
 import math
-import subprocess
-import sys
 from collections import Counter
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import forking
 from support.example_records import record
 
 from oodgat_jax.records import (
@@ -135,11 +134,13 @@ def test_versions_name_what_decides_a_result():
 
 
 WRITER = """
-import json, sys
+import json, pathlib, sys, time
 from oodgat_jax import records
-path, writer = sys.argv[1:]
+path, writer, whole = sys.argv[1:]
 print("ready", flush=True)
-entry = json.loads(sys.stdin.read())
+while not pathlib.Path(whole).exists():
+    time.sleep(0.01)
+entry = json.loads(pathlib.Path(whole).read_text())
 for number in range(250):
     each = [entry | {"writer": writer, "number": 2 * number + k} for k in range(2)]
     records.append_records(path, *each)
@@ -148,24 +149,13 @@ for number in range(250):
 
 def test_eight_writers_lose_and_mix_nothing(tmp_path):
     """Each 250 appends of two records."""
-    path = tmp_path / "a.jsonl"
-    entry = json.dumps(record(filler="x" * 1_000))
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), str(name)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for name in range(8)
-    ]
+    path, whole, draft = (tmp_path / name for name in ("a.jsonl", "whole", "draft"))
+    draft.write_text(json.dumps(record(filler="x" * 1_000)))
+    writers = [forking.start("-c", WRITER, path, name, whole) for name in range(8)]
     assert [process.stdout.readline() for process in writers] == ["ready\n"] * 8
-    for process in writers:  # all are past their imports, so that they do compete
-        process.stdin.write(entry)
-        process.stdin.close()
-    assert [process.wait() for process in writers] == [0] * 8
-    for process in writers:
-        process.stdout.close()
+    draft.rename(whole)  # all are past their imports, so that they do compete
+    ended = [process.communicate() for process in writers]
+    assert [process.returncode for process in writers] == [0] * 8, ended
     entries = read_records(path)
     found = Counter((entry["writer"], entry["number"]) for entry in entries)
     assert found == Counter((str(w), n) for w in range(8) for n in range(500))
@@ -181,7 +171,7 @@ import json, resource, signal, sys
 from oodgat_jax import records
 from oodgat_jax.types import InputError
 path = sys.argv[1]
-entry = json.loads(sys.stdin.read())
+entry = json.loads(sys.argv[3])
 records.append_records(path, entry)
 size = len(open(path, "rb").read())
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -196,11 +186,6 @@ except InputError as error:
 @pytest.mark.parametrize("room", [0, 100])
 def test_a_full_disk_leaves_the_records_as_they_were(tmp_path, room):
     path = tmp_path / "a.jsonl"
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, str(path), str(room)],
-        input=json.dumps(record()),
-        capture_output=True,
-        text=True,
-    )
+    done = forking.run("-c", FULL, path, room, json.dumps(record()))
     assert "could not take the new records" in done.stdout, done.stderr
     assert len(read_records(path)) == 1

@@ -5,13 +5,14 @@ import hashlib
 import json
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oodgat_jax import datasets, splits
-from oodgat_jax.types import Dataset, InputError
+from oodgat_jax.types import Dataset, InputError, Split
 
 REFERENCE = json.loads(
     (Path(__file__).parent / "reference" / "splits.json").read_text()
@@ -259,7 +260,47 @@ def test_the_digest_sees_every_array():
         changed = leaf.copy()
         changed[0] = ~changed[0] if changed.dtype == bool else changed[0] + 1
         seen.add(splits.digest(split._replace(**{name: changed})))
-    assert len(seen) == 6
+    assert len(seen) == 7
+
+
+# --- exposure -------------------------------------------------------------------
+
+
+def test_nobody_is_exposed_by_default():
+    split = splits.draw(made(), 0)
+    assert split.exposure.shape == split.train.shape
+    assert not split.exposure.any()
+    stacked = splits.stack([split, split])
+    assert stacked.exposure.shape == (2, 300)
+    leaves, kind = jax.tree.flatten(split)
+    assert len(leaves) == 6
+    assert isinstance(jax.tree.unflatten(kind, leaves), Split)
+
+
+@given(seed=st.integers(0, 50))
+@settings(max_examples=10, deadline=None)
+def test_exposed_nodes_are_drawn_for_nothing_else(seed):
+    dataset = made()
+    others = np.flatnonzero(~np.isin(dataset.labels, dataset.id_classes))
+    dataset = dataset._replace(exposure=others[::3])
+    split = splits.draw(dataset, seed)
+    assert ids(split.exposure) == others[::3].tolist()
+    assert not (split.exposure & (split.train | split.val | split.test)).any()
+
+
+@pytest.mark.parametrize("name", ["train", "val", "test"])
+def test_exposure_of_other_roles_is_refused(name):
+    split = splits.draw(made(), 0)
+    one = np.flatnonzero(getattr(split, name))[:1]
+    with pytest.raises(InputError, match=f"Node {one[0]} is an exposure node and a"):
+        splits.expose(split, one)
+
+
+def test_exposure_of_a_known_class_is_refused():
+    dataset = made()
+    known = np.flatnonzero(dataset.labels == 1)
+    with pytest.raises(InputError, match="of a known class"):
+        splits.draw(dataset._replace(exposure=known), 0)
 
 
 def test_the_digest_ignores_how_an_array_is_kept():

@@ -175,7 +175,8 @@ def _fields(value: type) -> str:
     (tree,) = ast.parse(source).body
     declared = [node for node in tree.body if isinstance(node, ast.AnnAssign)]
     if not declared:
-        return ""
+        parent = value.__base__
+        return _fields(parent) if parent and parent is not tuple else ""
     lines = source.splitlines()[declared[0].lineno - 1 : declared[-1].end_lineno]
     return textwrap.dedent("\n".join(lines))
 

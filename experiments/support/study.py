@@ -66,10 +66,18 @@ def run(study: Study, beside: str | None = None) -> int | None:
     """
     folder, code = app.out_folder(FLAGS.out), None
     if not FLAGS.from_records:
+        _check_lists()
         other = pathlib.Path(beside) if beside else folder / MAIN_FILE
         code = complete(folder / study.file, study.trainings(), other)
     show(study, folder)
     return code
+
+
+def _check_lists() -> None:
+    """Raises InputError if a flag names nothing to train."""
+    for name in ("datasets", "methods"):
+        if getattr(FLAGS, name, None) == []:
+            raise InputError(f"--{name} is empty: name at least one.")
 
 
 def show(study: Study, folder: pathlib.Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
-from oodgat_jax import datasets, experiment
+from oodgat_jax import datasets, experiment, splits
 from oodgat_jax.cli import progress
 from oodgat_jax.losses import REGULARIZERS
 from oodgat_jax.methods import METHODS, Method, recipes
@@ -25,7 +25,7 @@ from oodgat_jax.records import (
     read_records,
     with_seeds,
 )
-from oodgat_jax.types import Dataset
+from oodgat_jax.types import Dataset, Split
 
 FLAGS = flags.FLAGS
 
@@ -87,8 +87,10 @@ def of_method(
     hypers: Sequence[dict[str, recipes.Value]] = ({},),
     unchanged: bool = False,
     further: Further | None = None,
+    numbers: Seeds | None = None,
+    draw: Callable[[Dataset, int], Split] = splits.draw,
 ) -> Training:
-    """Returns the training of a method with the splits and seeds of the flags.
+    """Returns the training of a method.
 
     Args:
       title: shown on the progress line.
@@ -101,10 +103,12 @@ def of_method(
       hypers: floats that replace the recipe's, one program for all.
       unchanged: whether the main table may have the same runs.
       further: (result, detector) -> more keys of a record.
+      numbers: seeds of splits and models, if they are not those of the flags.
+      draw: the protocol of the splits.
     """
     definition, keys = definition or METHODS[method], keys or {}
-    settings = [recipe | hyper for hyper in hypers]
-    same = dataset, method, *seeds(), definition.detectors
+    settings, numbers = [recipe | hyper for hyper in hypers], numbers or seeds()
+    same = dataset, method, *numbers, definition.detectors
     needed = [w for setting in settings for w in wanted(setting, *same)]
 
     def run(missing: Sequence[Keys]) -> Iterable[list[Record]]:
@@ -112,7 +116,7 @@ def of_method(
         pairs = zip(hypers, settings, strict=True)
         chosen = [hyper for hyper, setting in pairs if setting in lacking]
         options: dict[str, Any] = {"hypers": chosen, "definition": definition}
-        result = execute(title, load(), method, recipe, *seeds(), **options)
+        result = execute(title, load(), method, recipe, *numbers, draw=draw, **options)
         records = [record | keys for record in experiment.records(result)]
         if further:
             records = [r | further(result, r["detector"]) for r in records]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from oodgat_jax.datasets import feature_tables, other_libraries
-from oodgat_jax.datasets.arrays import NO_NAMES, as_array, as_pairs, entries
+from oodgat_jax.datasets.arrays import NO_NAMES, as_array, as_mask, as_pairs, entries
 from oodgat_jax.datasets.loading import tidy_edges
 from oodgat_jax.types import Dataset, InputError
 
@@ -25,6 +25,7 @@ def from_arrays(
     name: str = "own",
     test_size: int | None = None,
     directed: bool = False,
+    exposure: Any = None,
 ) -> Dataset:
     """Returns a data set from arrays, or from another library's graph.
 
@@ -40,6 +41,8 @@ def from_arrays(
       test_size: ID test nodes of a split, and as many OOD ones; by default what is
         left after labeling, at most 1,000.
       directed: whether an edge carries information in its direction alone.
+      exposure: nodes known to be OOD, [N] bool or their numbers: examples for methods
+        that learn from some; they are not drawn for validation or test.
     """
     _check_arguments(id_classes, name, test_size, directed)
     if edges is None and labels is None:
@@ -49,6 +52,8 @@ def from_arrays(
     pairs = as_pairs(edges, num_nodes)
     codes, known = _codes(labels, num_nodes, id_classes)
     senders, receivers = tidy_edges(pairs[:, 0], pairs[:, 1], num_nodes, directed)
+    exposed = None if exposure is None else as_mask(exposure, num_nodes)
+    free = codes if exposed is None else np.where(exposed, -1, codes)
     return Dataset(
         name=name,
         features=matrix,
@@ -56,7 +61,8 @@ def from_arrays(
         receivers=receivers,
         labels=codes,
         id_classes=known,
-        test_size=_most_test(codes, known) if test_size is None else int(test_size),
+        test_size=_most_test(free, known) if test_size is None else int(test_size),
+        exposure=exposed,
     )
 
 

@@ -34,6 +34,22 @@ def as_array(given: Any) -> np.ndarray:
         ) from error
 
 
+def as_mask(given: Any, num_nodes: int) -> np.ndarray:
+    """Returns nodes, given by number or as a mask, as a mask [N]."""
+    given = as_array(given)
+    if given.dtype == bool and given.shape == (num_nodes,):
+        return given
+    whole = given.ndim == 1 and (given.dtype.kind in "iu" or not given.size)
+    if not whole or (given.size and not 0 <= given.min() <= given.max() < num_nodes):
+        raise InputError(
+            f"exposure must be {num_nodes} booleans, or numbers of nodes from 0 to "
+            f"{num_nodes - 1}."
+        )
+    mask = np.zeros(num_nodes, bool)
+    mask[given.astype(int)] = True
+    return mask
+
+
 def column_names(given: Any) -> list[str] | None:
     """Returns the columns of a pandas, polars or Arrow table if they are strings."""
     columns = getattr(given, "column_names", None)  # of Arrow

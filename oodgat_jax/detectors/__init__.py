@@ -14,9 +14,16 @@ from oodgat_jax.detectors.basic import (
     msp,
 )
 from oodgat_jax.detectors.cagcn import cagcn
+from oodgat_jax.detectors.dirichlet import dirichlet_energy
 from oodgat_jax.detectors.distance import knn, ledoit_wolf, mahalanobis
+from oodgat_jax.detectors.gebm import gebm
+from oodgat_jax.detectors.grasp import grasp
+from oodgat_jax.detectors.grasp_coded import grasp_coded
 from oodgat_jax.detectors.odin import input_step, odin
-from oodgat_jax.detectors.propagation import gnnsafe, grasp, propagate
+from oodgat_jax.detectors.passes import aleatoric, epistemic, total
+from oodgat_jax.detectors.propagation import gnnsafe, propagate
+from oodgat_jax.detectors.rank_fusion import fused
+from oodgat_jax.detectors.similarity import similarity_propagation
 from oodgat_jax.detectors.table import (
     DETECTORS,
     FACTORIES,
@@ -27,6 +34,7 @@ from oodgat_jax.detectors.table import (
     register_detector,
 )
 from oodgat_jax.detectors.tuning import Tuned, remember, score_runs, tune
+from oodgat_jax.detectors.unknown import unknown
 
 __all__ = [
     "DETECTORS",
@@ -35,13 +43,19 @@ __all__ = [
     "NEEDS",
     "Settings",
     "Tuned",
+    "aleatoric",
     "attention",
     "attention_printed",
     "cagcn",
+    "dirichlet_energy",
     "energy",
     "entropy",
+    "epistemic",
+    "fused",
+    "gebm",
     "gnnsafe",
     "grasp",
+    "grasp_coded",
     "input_step",
     "knn",
     "ledoit_wolf",
@@ -54,5 +68,8 @@ __all__ = [
     "register_detector",
     "remember",
     "score_runs",
+    "similarity_propagation",
+    "total",
     "tune",
+    "unknown",
 ]

@@ -39,7 +39,12 @@ def energy(temperature: Array | float = 1.0) -> Detector:
 
 def attention(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
     """Computes ATT as coded: sigmoid of the mean OOD logit over heads and layers."""
-    return jax.nn.sigmoid(_ood_logits(predict(graph)).mean(-1))
+    return jax.nn.sigmoid(mean_ood_logit(predict(graph)))
+
+
+def mean_ood_logit(outputs: Outputs) -> Array:
+    """Returns the mean OOD logit over heads and layers, which ATT squashes: [N]."""
+    return _ood_logits(outputs).mean(-1)
 
 
 def attention_printed(

@@ -18,10 +18,18 @@ from oodgat_jax.detectors.basic import (
     msp,
 )
 from oodgat_jax.detectors.cagcn import cagcn
+from oodgat_jax.detectors.dirichlet import dirichlet_energy
 from oodgat_jax.detectors.distance import COVARIANCES, LAYERS, knn, mahalanobis
+from oodgat_jax.detectors.gebm import gebm
+from oodgat_jax.detectors.grasp import GRASP_SCORES, grasp
+from oodgat_jax.detectors.grasp_coded import grasp_coded
 from oodgat_jax.detectors.odin import odin
-from oodgat_jax.detectors.propagation import GRASP_SCORES, gnnsafe, grasp, propagate
-from oodgat_jax.registry import Registry, check_function
+from oodgat_jax.detectors.passes import aleatoric, epistemic, total
+from oodgat_jax.detectors.propagation import gnnsafe, propagate
+from oodgat_jax.detectors.rank_fusion import fused
+from oodgat_jax.detectors.similarity import similarity_propagation
+from oodgat_jax.detectors.unknown import unknown
+from oodgat_jax.registry import Registry, check_function, check_needs
 from oodgat_jax.types import Array, Detector, InputError, Predict, Split
 
 Settings = dict[str, Any]
@@ -38,6 +46,12 @@ FACTORIES: Registry[Callable[..., Detector]] = Registry(
         "GNNSafe": gnnsafe,
         "ATT+prop": partial(propagate, attention),
         "ENT+prop": partial(propagate, entropy),
+        "FUSED+prop": partial(propagate, fused, rounds=1),
+        "GNNSafe_coded": partial(gnnsafe, keep_isolated=False),
+        "GRASP_coded": grasp_coded,
+        "GEBM": gebm,
+        "Dirichlet": dirichlet_energy,
+        "similarity": similarity_propagation,
     },
 )
 
@@ -47,22 +61,33 @@ DETECTORS: Registry[Detector] = Registry(
         "ENT": entropy,
         "ATT": attention,
         "ATT_printed": attention_printed,
+        "FUSED": fused,
         "MSP": msp,
         "maxlogit": max_logit,
+        "aleatoric": aleatoric,
+        "epistemic": epistemic,
+        "total": total,
+        "unknown": unknown,
         **{name: factory() for name, factory in FACTORIES.items()},
     },
 )
 
 # What a detector reads that is not always there: "attention" of the backbone, the
 # "labels" of the train nodes, those of the known "validation" nodes.
+_READABLE = ("attention", "labels", "validation")
 NEEDS: dict[str, tuple[str, ...]] = {
     "ATT": ("attention",),
     "ATT_printed": ("attention",),
     "ATT+prop": ("attention",),
     "CaGCN": ("validation",),
+    "FUSED": ("attention",),
+    "FUSED+prop": ("attention",),
+    "GEBM": ("labels",),
     "GRASP": ("labels",),
+    "GRASP_coded": ("labels", "validation"),
     "Mahalanobis": ("labels",),
     "kNN": ("labels",),
+    "unknown": ("attention",),
 }
 
 
@@ -98,6 +123,12 @@ GRIDS: dict[str, list[Settings]] = {
     "GNNSafe": _all(**_PROPAGATION),
     "ATT+prop": _all(**_PROPAGATION),
     "ENT+prop": _all(**_PROPAGATION),
+    "FUSED+prop": _all(rounds=(1, 2, 4, 8), alpha=_PROPAGATION["alpha"]),
+    "GNNSafe_coded": _all(**_PROPAGATION),
+    "GRASP_coded": _all(score=tuple(GRASP_SCORES), rounds=(8, 2, 4, 16)),
+    "GEBM": _all(weight=(1.0, 0.0, 0.5), edges=(False, True)),
+    "Dirichlet": _all(**_PROPAGATION),
+    "similarity": _all(sharpness=(5.0, 1.0, 20.0), rounds=(2, 8)),
 }
 
 
@@ -150,6 +181,7 @@ def register_detector(
             raise InputError(f"Detector '{name}' needs a function or a factory.")
         detector = factory()
     check_function("detector", name, detector)
+    check_needs("detector", name, needs, _READABLE)
     DETECTORS.register(name, detector)
     NEEDS[name] = tuple(needs)
     if factory is not None:

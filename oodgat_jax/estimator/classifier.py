@@ -105,6 +105,7 @@ class OODGATClassifier(BaseEstimator):
         labels: Any = None,
         *,
         validation: Any = None,
+        exposure: Any = None,
         names: Sequence[str] | None = None,
         progress: Callable[[training.Progress], None] | None = None,
     ) -> "OODGATClassifier":
@@ -116,6 +117,8 @@ class OODGATClassifier(BaseEstimator):
           edges: pairs [E, 2], a scipy sparse matrix [N, N] or a networkx graph.
           labels: one per node, of any kind; -1 where there is none.
           validation: [N] bool, labeled nodes to hold out; drawn by default.
+          exposure: unlabeled nodes known to be of no class, [N] bool or their numbers,
+            for a method that learns from such examples.
           names: of the features; by default the columns of a table like pandas'.
           progress: see `training.train`.
         """
@@ -132,7 +135,8 @@ class OODGATClassifier(BaseEstimator):
         classes, codes = inputs.labels(labels, graphs.num_nodes(graph))
         held_out = self._held_out(codes, validation, seed)
         hidden = np.where(held_out.calibration, UNKNOWN, codes)
-        split = holding_out.as_split(hidden, held_out.choosing, len(classes))
+        exposed = holding_out.known_unknowns(exposure, codes)
+        split = holding_out.as_split(hidden, held_out.choosing, len(classes), exposed)
         keys = jax.random.split(jax.random.key(seed), self.members)
         states = members.train(
             self._method(), recipe, graph, split, len(classes), keys, progress

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oodgat_jax.datasets import arrays
 from oodgat_jax.estimator import bounds
 from oodgat_jax.types import InputError, Split
 
@@ -59,14 +60,34 @@ def checked(validation: Any, codes: np.ndarray) -> np.ndarray:
     return mask
 
 
-def as_split(codes: np.ndarray, choosing: np.ndarray, num_classes: int) -> Split:
+def known_unknowns(exposure: Any, codes: np.ndarray) -> np.ndarray:
+    """Returns the mask of nodes that the user knows to be of no class: [N] bool."""
+    if exposure is None:
+        return np.zeros(len(codes), bool)
+    mask = arrays.as_mask(exposure, len(codes))
+    if (mask & (codes >= 0)).any():
+        raise InputError(
+            f"exposure must name nodes without a label, but node "
+            f"{np.flatnonzero(mask & (codes >= 0))[0]} has one."
+        )
+    return mask
+
+
+def as_split(
+    codes: np.ndarray,
+    choosing: np.ndarray,
+    num_classes: int,
+    exposed: np.ndarray | None = None,
+) -> Split:
     """Returns a split in which unlabeled nodes stand for the unknown ones, in
-    validation alone."""
+    validation alone, but for those exposed to training."""
     unlabeled = codes < 0
+    free = unlabeled if exposed is None else unlabeled & ~exposed
     return Split(
         labels=np.where(unlabeled, num_classes, codes).astype(np.int32),
         is_ood=unlabeled,
         train=~unlabeled & ~choosing,
-        val=unlabeled | choosing,
+        val=free | choosing,
         test=np.zeros(len(codes), bool),
+        exposure=exposed,
     )

@@ -34,6 +34,7 @@ def train(
     """Returns the trained states, one for each key, of members on the same split."""
     module = recipes.module(method, recipe, num_classes)
     methods.check_needs(method, module, graph.nodes.shape[1])
+    methods.check_exposure(method, split)
     capacity.check_run(graph)
     count = len(keys)
     runs = experiment.make_runs(method, [recipe] * count, [split] * count, keys)

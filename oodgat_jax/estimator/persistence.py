@@ -81,6 +81,7 @@ def save(folder: pathlib.Path, model: Model) -> None:
     facts |= {"format": FORMAT, "version": VERSION, "versions": _versions()}
     facts |= {"parameters": {"file": name, "sha256": digest}}
     text = json.dumps(facts, indent=2) + "\n"
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
@@ -89,6 +90,7 @@ def save(folder: pathlib.Path, model: Model) -> None:
             _replace(folder / FACTS, text.encode())
             _remove_others(folder, name)
     except OSError as error:
+        _remove_empty(new)
         raise _cannot_write(folder, error) from error
 
 
@@ -305,6 +307,13 @@ def _replace(path: pathlib.Path, content: bytes) -> None:
         os.replace(draft, path)
     finally:
         pathlib.Path(draft).unlink(missing_ok=True)
+
+
+def _remove_empty(folders: list[pathlib.Path]) -> None:
+    """Removes folders that a save has made in vain, the innermost first."""
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def _remove_others(folder: pathlib.Path, name: str) -> None:

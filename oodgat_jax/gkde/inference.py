@@ -2,8 +2,7 @@
 
 A measure is a detector `(predict, graph, split) -> [N]`, higher = less certain; of the
 five, vacuity is meant to find OOD nodes. Three of them need the mean logits alone. The
-other two compare passes and so need `Outputs.passes`; outputs without it are taken for
-a single pass, which has no epistemic uncertainty.
+other two compare passes; they are those of `detectors.passes`.
 """
 
 import jax
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 import jraph
 
 from oodgat_jax import models
+from oodgat_jax.detectors import aleatoric, epistemic
 from oodgat_jax.gkde import evidence
 from oodgat_jax.gkde.network import EvidentialGCN
 from oodgat_jax.training import Params
@@ -62,17 +62,6 @@ def dissonance(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Arra
     return evidence.dissonance(_alpha(predict, graph))
 
 
-def aleatoric(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
-    """Computes the mean over passes of H(p): what remains if weights are known."""
-    return _passes(predict, graph)[1]
-
-
-def epistemic(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
-    """Computes H(mean p) - mean H(p): what the passes disagree on."""
-    p, mean_entropy = _passes(predict, graph)
-    return evidence.entropy(p) - mean_entropy
-
-
 def differential_entropy(
     predict: Predict, graph: jraph.GraphsTuple, split: Split
 ) -> Array:
@@ -91,9 +80,3 @@ MEASURES: dict[str, Detector] = {
 
 def _alpha(predict: Predict, graph: jraph.GraphsTuple) -> Array:
     return evidence.concentration(predict(graph).logits)
-
-
-def _passes(predict: Predict, graph: jraph.GraphsTuple) -> tuple[Array, Array]:
-    outputs = predict(graph)
-    p, mean_entropy = outputs.passes or single(outputs).passes
-    return p, mean_entropy

@@ -14,6 +14,7 @@ from oodgat_jax.graphs.context import (
     Context,
     Native,
     context,
+    is_native,
     is_sharded,
     on_device,
     pattern,
@@ -21,14 +22,18 @@ from oodgat_jax.graphs.context import (
 )
 from oodgat_jax.graphs.ops import (
     aggregate,
+    aggregate_one,
+    component,
     degree,
     is_self_loop,
     mean_weights,
     num_nodes,
+    propagate,
     sum_by,
     sum_edges,
     symmetric_weights,
     take,
+    without_edges,
 )
 
 __all__ = [
@@ -37,16 +42,20 @@ __all__ = [
     "Context",
     "Native",
     "aggregate",
+    "aggregate_one",
     "build",
+    "component",
     "context",
     "degree",
     "from_edges",
+    "is_native",
     "is_self_loop",
     "is_sharded",
     "mean_weights",
     "num_nodes",
     "on_device",
     "pattern",
+    "propagate",
     "sources",
     "stored",
     "sum_by",
@@ -56,4 +65,5 @@ __all__ = [
     "uses_native",
     "uses_sparse",
     "with_self_loops",
+    "without_edges",
 ]

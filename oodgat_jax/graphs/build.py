@@ -6,6 +6,7 @@ pattern where products should go through the CSR kernel, and None where segment
 operations should be used; functions look at it, and at nothing else, to choose.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -26,7 +27,8 @@ NATIVE_DENSE_FROM = 0.5  # the same for the native kernels
 
 def build(dataset: Dataset, kernel: str = "auto") -> jraph.GraphsTuple:
     """Builds the graph of a data set; "auto" chooses the kernel by platform."""
-    return from_edges(dataset.features, dataset.senders, dataset.receivers, kernel)
+    ends = dataset.senders, dataset.receivers
+    return from_edges(dataset.features, *ends, kernel, dataset.components)
 
 
 def from_edges(
@@ -34,26 +36,50 @@ def from_edges(
     senders: np.ndarray,
     receivers: np.ndarray,
     kernel: str = "auto",
+    components: Sequence[int] = (),
 ) -> jraph.GraphsTuple:
-    """Builds a graph from features [N, F] and directed edges, which may repeat."""
+    """Builds a graph from features [N, F] and directed edges, which may repeat.
+
+    Args:
+      features: [N, F].
+      senders: [E] of the edges.
+      receivers: [E] of the edges.
+      kernel: one of KERNELS.
+      components: nodes of each of several joined graphs, one after the other; no edge
+        may lead from one to another. By default it is one graph.
+    """
     has_pattern, is_native = uses_sparse(kernel), uses_native(kernel)
     num_nodes = features.shape[0]
     _check_edges(senders, receivers, num_nodes)
     senders, receivers = with_self_loops(senders, receivers, num_nodes)
+    n_node = np.array(components or [num_nodes], np.int32)
+    n_edge = _edges_per_component(n_node, senders, receivers)
     edges = sparse.pattern(receivers, senders, (num_nodes, num_nodes))
     graph = jraph.GraphsTuple(
         nodes=_features(features, is_native),
         edges=None,
         senders=edges.columns,
         receivers=edges.rows,
-        n_node=np.array([num_nodes], np.int32),
-        n_edge=np.array([len(senders)], np.int32),
+        n_node=n_node,
+        n_edge=n_edge,
         globals=Context(
             pattern=edges if has_pattern else None,
             native=Native() if is_native else None,
         ),
     )
     return jax.tree.map(jnp.asarray, graph)
+
+
+def _edges_per_component(
+    n_node: np.ndarray, senders: np.ndarray, receivers: np.ndarray
+) -> np.ndarray:
+    """Returns the number of edges of each joined graph, after checking that none
+    leaves it."""
+    starts = np.cumsum(n_node)[:-1]
+    here = np.searchsorted(starts, receivers, side="right")
+    if not np.array_equal(here, np.searchsorted(starts, senders, side="right")):
+        raise InputError("An edge leads from one of the joined graphs to another.")
+    return np.bincount(here, minlength=len(n_node)).astype(np.int32)
 
 
 def uses_sparse(kernel: str) -> bool:

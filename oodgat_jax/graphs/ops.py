@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import jraph
 
 from oodgat_jax.graphs import sparse
-from oodgat_jax.graphs.context import pattern, sources
+from oodgat_jax.graphs.context import context, pattern, sources
 from oodgat_jax.types import AnyArray, Array
 
 
@@ -67,3 +67,51 @@ def mean_weights(graph: jraph.GraphsTuple) -> Array:
     """Returns D^-1 A without self-loops: [E]; zeros for a node without neighbors."""
     scale = 1.0 / jnp.maximum(degree(graph), 1.0)
     return jnp.where(is_self_loop(graph), 0.0, scale[graph.receivers])
+
+
+def propagate(
+    graph: jraph.GraphsTuple,
+    values: Array,
+    rounds: int,
+    alpha: Array | float,
+    keep_isolated: bool = True,
+) -> Array:
+    """Averages values v [N] with those of neighbors, `rounds` times.
+
+        v <- alpha v + (1 - alpha) D^-1 A v
+
+    A node without neighbors keeps its value, or has alpha times it after each round.
+    """
+    weights = mean_weights(graph)
+    held = (degree(graph) == 0) & keep_isolated
+
+    def spread(_: int, now: Array) -> Array:
+        mean = aggregate_one(graph, weights, now)
+        return jnp.where(held, now, alpha * now + (1 - alpha) * mean)
+
+    return jax.lax.fori_loop(0, rounds, spread, values)
+
+
+def aggregate_one(graph: jraph.GraphsTuple, weights: Array, x: Array) -> Array:
+    """Aggregates one number per node: [N] -> [N]."""
+    return aggregate(graph, weights, x.astype(jnp.float32)[:, None])[:, 0]
+
+
+def without_edges(graph: jraph.GraphsTuple) -> jraph.GraphsTuple:
+    """Returns the nodes of a graph without their edges: self-loops are all that is
+    left, so that a network sees each node alone."""
+    nodes = jnp.arange(num_nodes(graph), dtype=jnp.int32)
+    here = context(graph)._replace(pattern=None, native=None, send=None)
+    return graph._replace(
+        senders=nodes,
+        receivers=nodes,
+        n_edge=jnp.array([nodes.shape[0]], jnp.int32),
+        globals=here._replace(edge_ids=here.node_ids),
+    )
+
+
+def component(graph: jraph.GraphsTuple) -> Array:
+    """Returns which of the joined graphs each node is of, in the order of `n_node`:
+    [N] int32. A sharded graph counts as one."""
+    nodes = jnp.arange(num_nodes(graph))
+    return jnp.searchsorted(jnp.cumsum(graph.n_node)[:-1], nodes, side="right")

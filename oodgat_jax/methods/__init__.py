@@ -11,23 +11,40 @@ import jraph
 import numpy as np
 import optax
 
-from oodgat_jax import graphs, losses, metrics, models
+from oodgat_jax import graphs, losses, models
 from oodgat_jax.detectors import DETECTORS, NEEDS, named
-from oodgat_jax.losses import REGULARIZERS, Term, WeightSchedule, paper_decay
+from oodgat_jax.losses import (
+    REGULARIZERS,
+    Term,
+    WeightSchedule,
+    constant,
+    paper_decay,
+)
+from oodgat_jax.methods.choosing import (
+    Predictor,
+    by_validation_loss,
+    paper_validation,
+)
+from oodgat_jax.methods.mc_dropout import keep_dropout
+from oodgat_jax.methods.plus import (
+    PLUS,
+    adam_sparing_attention,
+    keeping_reference,
+    steadied,
+)
 from oodgat_jax.models import BACKBONES
 from oodgat_jax.registry import Registry, check_names
 from oodgat_jax.training import Aux, Params, Run, Task, adam
-from oodgat_jax.types import Array, Detector, Hyper, InputError, Outputs, Rates
-
-Predictor = Callable[[Params, Aux, jraph.GraphsTuple], Outputs]
+from oodgat_jax.types import Array, Detector, Hyper, InputError, Outputs, Rates, Split
 
 
 class Method(NamedTuple):
     """Names from the tables, put together, and what no table has.
 
     `customize` gets the assembled Task and the module and returns the Task to train:
-    with it a method can have a teacher, a loss or a start of its own. Validation judges
-    what the returned `predict` gives, unless `validate` is replaced too.
+    with it a method can have a teacher, a loss or a start of its own. `validation` gets
+    what the returned `predict` is, and the detector, and makes the score that chooses
+    the step, unless `validate` is replaced too.
     """
 
     backbone: str
@@ -41,24 +58,89 @@ class Method(NamedTuple):
     )  # further, or other defaults
     prepare: Callable[[Any, jraph.GraphsTuple, Run], Any] | None = None  # extras
     customize: Callable[[Task, Any], Task] | None = None
+    validation: Callable[[Predictor, Detector], Callable[..., Any]] = paper_validation
     early_stop: bool = True
 
 
 _PLAIN = MappingProxyType({"weight_decay": 0.0})
+# GNNSafe's settings: every one of 200 steps is checked, and none is the last before.
+_FIELD: Mapping[str, float | int] = MappingProxyType(
+    {
+        "weight_decay": 0.01,
+        "dropout": 0.0,
+        "max_steps": 200,
+        "check_every": 1,
+        "patience": 200,
+    }
+)
+_DROPPED = MappingProxyType({**_FIELD, "dropout": 0.5})  # NODESAFE's
+
+
+def _of_the_field(
+    backbone: str,
+    regularizers: tuple[str, ...],
+    detectors: tuple[str, ...],
+    hyper: Mapping[str, float | int] = _FIELD,
+) -> Method:
+    """Returns a method as GNNSafe's protocol trains it: constant weights, the step
+    chosen by the loss on known validation nodes."""
+    return Method(
+        backbone,
+        regularizers,
+        detectors[0],
+        detectors,
+        schedule=constant,
+        hyper=hyper,
+        customize=by_validation_loss,
+    )
+
 
 METHODS: Registry[Method] = Registry(
     "method",
     {
+        "energy-ft": _of_the_field("gcn-bn", ("energy_margin",), ("energy",)),
         "gat": Method("gat"),
         "gatv2": Method("gatv2"),
         "gcn": Method("gcn"),
+        "gcn-bn": _of_the_field("gcn-bn", (), ("MSP", "energy")),
+        "gcn-unknown": _of_the_field("gcn-unknown", ("unknown_class",), ("unknown",)),
+        "gcn-unknown-pseudo": _of_the_field(
+            "gcn-unknown", ("unknown_class_pseudo",), ("unknown",)
+        ),
+        "gnnsafe": _of_the_field("gcn-bn", (), ("GNNSafe_coded",)),
+        "gnnsafe++": _of_the_field(
+            "gcn-bn", ("energy_margin_propagated",), ("GNNSafe_coded",)
+        ),
+        "mc-dropout": _of_the_field(
+            "gcn-bn", (), ("total", "aleatoric", "epistemic", "energy"), _DROPPED
+        )._replace(customize=keep_dropout),
         "mlp": Method("mlp"),
+        "nodesafe": _of_the_field(
+            "gcn-bn", ("bounded_energy",), ("GNNSafe_coded",), _DROPPED
+        ),
+        "nodesafe++": _of_the_field(
+            "gcn-bn",
+            ("energy_margin_propagated", "bounded_energy_exposed"),
+            ("GNNSafe_coded",),
+            _DROPPED,
+        ),
+        "oe": _of_the_field("gcn-bn", ("outlier_exposure",), ("maxlogit",)),
         "oodgat": Method(
             "oodgat",
             ("consistency", "entropy", "discrepancy"),
             "ATT",
             ("ENT", "ATT"),
             hyper=_PLAIN,
+        ),
+        "oodgat-plus": Method(
+            "oodgat",
+            ("consistency_led", "entropy", "discrepancy", "anchor"),
+            "FUSED+prop",
+            ("ENT", "ATT", "FUSED", "FUSED+prop"),
+            optimizer=adam_sparing_attention,
+            hyper=PLUS,
+            customize=steadied,
+            validation=keeping_reference,
         ),
         "oodgat-printed": Method(
             "oodgat",
@@ -96,7 +178,7 @@ def check(method: Method) -> None:
     if not method.detectors:
         raise InputError("A method needs at least one detector to report.")
     optional = ("prepare", "customize")
-    for name in ("optimizer", "schedule", *optional):
+    for name in ("optimizer", "schedule", "validation", *optional):
         given = getattr(method, name)
         if not callable(given) and not (given is None and name in optional):
             raise InputError(f"A method's {name} must be a function, not {given!r}.")
@@ -115,6 +197,21 @@ def check_needs(method: Method, module: nn.Module, num_features: int) -> None:
         raise InputError(
             f"{', '.join(wanting)} needs OOD attention, which the backbone "
             f"'{method.backbone}' does not have."
+        )
+
+
+def check_exposure(method: Method, split: Split) -> None:
+    """Raises InputError if a regularizer needs exposed nodes and a split has none.
+
+    Args:
+      method: what is to be trained.
+      split: of one run [N], or of several [S, N].
+    """
+    wanting = [n for n in method.regularizers if "exposure" in REGULARIZERS[n].needs]
+    if wanting and not np.asarray(split.exposure).any(axis=-1).all():
+        raise InputError(
+            f"{', '.join(wanting)} learns from nodes that are known to be OOD, but the "
+            "split exposes none: give some as `exposure`, or take a protocol that does."
         )
 
 
@@ -155,31 +252,39 @@ def assemble(method: Method, module: nn.Module) -> Task:
     terms = ((name, REGULARIZERS[name]) for name in method.regularizers)
     return _assemble(
         module,
-        tuple((name, term.function, term.weight) for name, term in terms),
+        tuple((name, term.function, term.weight, term.needs) for name, term in terms),
         named(method.validated_by),
         method.optimizer,
         method.schedule,
         method.customize,
+        method.validation,
     )
 
 
 @functools.lru_cache(maxsize=64)
-def _assemble(module, terms, detector, optimizer, schedule, customize) -> Task:
-    objective = losses.compose(
-        {name: Term(function, weight, {}) for name, function, weight in terms}, schedule
-    )
+def _assemble(
+    module, terms, detector, optimizer, schedule, customize, validation
+) -> Task:
+    chosen = {
+        name: Term(function, weight, {}, needs)
+        for name, function, weight, needs in terms
+    }
+    objective = losses.compose(chosen, schedule)
 
     def init(run: Run, graph: jraph.GraphsTuple) -> Params:
         return module.init({"params": run.key}, graph)
 
     def loss(params, aux, graph, run: Run, step: Array, key: Array) -> Array:
         outputs = models.apply(module, params, graph, rates(run.hyper), key)
-        return objective(outputs, run.split, run.hyper, step)
+        return objective(outputs, run.split, run.hyper, step, graph)
 
     def predict(params: Params, aux: Aux, graph: jraph.GraphsTuple) -> Outputs:
         return models.apply(module, params, graph)
 
     task = Task(init, loss, validation(predict, detector), predict, optimizer)
+    if models.keeps_statistics(module):
+        task = _with_statistics(task, module, objective)
+        task = task._replace(validate=validation(task.predict, detector))
     if customize is None:
         return task
     found = customize(task, module)
@@ -188,15 +293,24 @@ def _assemble(module, terms, detector, optimizer, schedule, customize) -> Task:
     return found
 
 
-def validation(predict: Predictor, detector: Detector) -> Callable[..., Array]:
-    """Returns accuracy plus AUROC on the validation nodes, as `Task.validate`."""
+def _with_statistics(
+    task: Task, module: nn.Module, objective: Callable[..., Array]
+) -> Task:
+    """Returns the task with a module's running statistics as its auxiliary state."""
 
-    def validate(params: Params, aux: Aux, graph: jraph.GraphsTuple, run: Run) -> Array:
-        outputs = predict(params, aux, graph)
-        scores = detector(lambda _: outputs, graph, run.split)
-        return metrics.validation_score(scores, outputs.logits, run.split)
+    def loss(params, aux, graph, run: Run, step: Array, key: Array):
+        outputs, aux = models.apply_observed(
+            module, params, aux, graph, run.split, rates(run.hyper), key
+        )
+        return objective(outputs, run.split, run.hyper, step, graph), aux
 
-    return validate
+    def predict(params: Params, aux: Aux, graph: jraph.GraphsTuple) -> Outputs:
+        return models.apply_running(module, params, aux, graph)
+
+    def init_aux(params: Params, run: Run, graph: jraph.GraphsTuple) -> Aux:
+        return models.start_statistics(module, params, graph)
+
+    return task._replace(loss=loss, predict=predict, init_aux=init_aux)
 
 
 def prepare(

@@ -13,7 +13,17 @@ from oodgat_jax.models.backbones import (
     apply,
     register_backbone,
 )
+from oodgat_jax.models.batch_norm import (
+    BatchNorm,
+    GCNBatchNorm,
+    GCNUnknown,
+    apply_observed,
+    apply_running,
+    keeps_statistics,
+    start_statistics,
+)
 from oodgat_jax.models.layers import (
+    ATTENTION_VECTORS,
     Bias,
     GATLayer,
     GATv2Layer,
@@ -29,6 +39,7 @@ from oodgat_jax.models.layers import (
 )
 
 __all__ = [
+    "ATTENTION_VECTORS",
     "BACKBONES",
     "GAT",
     "GCN",
@@ -37,19 +48,26 @@ __all__ = [
     "RATES",
     "SAGE",
     "Backbone",
+    "BatchNorm",
     "Bias",
     "GATLayer",
     "GATv2",
     "GATv2Layer",
+    "GCNBatchNorm",
+    "GCNUnknown",
     "Linear",
     "OODGATLayer",
     "SAGELayer",
     "apply",
+    "apply_observed",
+    "apply_running",
     "attention_stack",
     "drop_features",
     "drop_hidden",
     "edge_dropout",
     "join_heads",
+    "keeps_statistics",
     "register_backbone",
     "split_heads",
+    "start_statistics",
 ]

@@ -11,6 +11,7 @@ import flax.linen as nn
 import jraph
 
 from oodgat_jax import graphs
+from oodgat_jax.models.batch_norm import GCNBatchNorm, GCNUnknown
 from oodgat_jax.models.layers import (
     Bias,
     GATLayer,
@@ -152,6 +153,8 @@ BACKBONES: Registry[Backbone] = Registry(
         "gat": Backbone(GAT),
         "gatv2": Backbone(GATv2),
         "gcn": Backbone(GCN, rates=("dropout",)),
+        "gcn-bn": Backbone(GCNBatchNorm, rates=("dropout",)),
+        "gcn-unknown": Backbone(GCNUnknown, rates=("dropout",)),
         "mlp": Backbone(MLP, rates=("input_dropout", "dropout")),
         "oodgat": Backbone(OODGAT),
         "sage": Backbone(SAGE, rates=("dropout",)),

@@ -23,6 +23,10 @@ from oodgat_jax.types import Array, Outputs, Rates
 _glorot = nn.initializers.glorot_uniform()
 
 
+# Names of the parameters that turn a node's representation into attention logits.
+ATTENTION_VECTORS = ("query", "receiver", "sender")
+
+
 class OODGATLayer(nn.Module):
     """OOD attention (eq. 1-5): h = x W, s = a.h, w = sigmoid(s), e = 1 - |w_i - w_j|.
 

@@ -17,7 +17,7 @@ from scipy.sparse import csgraph
 from oodgat_jax.types import AnyArray, InputError, Split
 
 # What the padding of a split's arrays holds: nodes of no kind.
-_NOBODY = (-1, False, False, False, False)
+_NOBODY = (-1, *[False] * 5)
 
 
 class Layout(NamedTuple):

@@ -9,6 +9,7 @@ import jraph
 import numpy as np
 
 from oodgat_jax import graphs
+from oodgat_jax.training.host_memory import free_bytes
 from oodgat_jax.types import InputError
 
 MOST_DEVICES = 256  # of one process on the CPU, most of them simulated
@@ -87,16 +88,6 @@ def check_run(graph: jraph.GraphsTuple) -> None:
     advice = f"a part of the graph with about {fitting} nodes would fit"
     what = f"Training on {nodes} nodes and {graph.senders.size} edges"
     check_memory(needed, what, advice)
-
-
-def free_bytes() -> int:
-    """Returns the free memory of the host; half of all where a system tells no more."""
-    try:
-        with open("/proc/meminfo") as file:
-            found = dict(line.split(":", 1) for line in file)
-        return 1024 * int(found["MemAvailable"].split()[0])
-    except (OSError, KeyError, ValueError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def check_memory(needed: float, what: str, advice: str) -> None:

@@ -4,6 +4,8 @@
 drives it from the host for many runs.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import jraph
@@ -36,6 +38,11 @@ def start(task: Task, schedule: Schedule, graph: jraph.GraphsTuple, run: Run) ->
     )
 
 
+def with_aux(found: Any, aux: Aux) -> tuple[Array, Aux]:
+    """Returns a value with the auxiliary state, which it may have brought along."""
+    return found if isinstance(found, tuple) else (found, aux)
+
+
 def train_step(
     task: Task, graph: jraph.GraphsTuple, run: Run, state: State
 ) -> tuple[State, Array]:
@@ -44,7 +51,7 @@ def train_step(
 
     def value(params: Params) -> tuple[Array, Aux]:
         found = task.loss(params, state.aux, graph, run, state.step, key)
-        return found if isinstance(found, tuple) else (found, state.aux)
+        return with_aux(found, state.aux)
 
     (loss, aux), gradient = jax.value_and_grad(value, has_aux=True)(state.params)
     updates, opt_state = task.optimizer(run.hyper).update(
@@ -73,7 +80,8 @@ def check(
     loss: Array,
 ) -> State:
     """Validates, keeps the best of strict improvements, and decides to stop."""
-    score = task.validate(state.params, state.aux, graph, run)
+    judged = task.validate(state.params, state.aux, graph, run)
+    score, aux = with_aux(judged, state.aux)
     failed = state.failed_at >= 0
     better = ((score > state.best_score) | (not schedule.early_stop)) & ~failed
     position = (state.step - 1) // schedule.check_every
@@ -81,10 +89,11 @@ def check(
     last = state.step + schedule.check_every > schedule.max_steps
     best, best_aux = jax.tree.map(
         lambda new, old: jnp.where(better, new, old),
-        (state.params, state.aux),
+        (state.params, aux),
         (state.best, state.best_aux),
     )
     return state._replace(
+        aux=aux,
         best=best,
         best_aux=best_aux,
         best_score=jnp.where(better, score, state.best_score),

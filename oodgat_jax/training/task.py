@@ -38,12 +38,13 @@ class Task(NamedTuple):
 
     All that a compiled program depends on is here or an argument, so that a Task with
     one function replaced is another program. A loss may return (scalar, aux) where
-    it changes the auxiliary state itself, as running statistics do.
+    it changes the auxiliary state itself, as running statistics do; so may `validate`,
+    whose state is kept with the parameters that it has judged.
     """
 
     init: Callable[..., Params]  # (run, graph)
     loss: Callable[..., Any]  # (params, aux, graph, run, step, key) -> scalar
-    validate: Callable[..., Array]  # (params, aux, graph, run) -> higher is better
+    validate: Callable[..., Any]  # (params, aux, graph, run) -> higher is better
     predict: Callable[..., Outputs]  # (params, aux, graph), what detectors see
     optimizer: Callable[[Hyper], optax.GradientTransformation] = adam
     init_aux: Callable[..., Aux] = no_aux  # (params, run, graph): teacher, queue, ...

@@ -5,12 +5,11 @@ import os
 import pathlib
 import signal
 import socket
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
+from support import forking
 from support.binaries import QUICK
 
 TESTS = pathlib.Path(__file__).parent.parent
@@ -24,14 +23,7 @@ def free_port():
 
 
 def start(arguments, cwd=None, **variables):
-    return subprocess.Popen(
-        [sys.executable, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=cwd,
-        env=os.environ | QUICK | variables,
-    )
+    return forking.start(*arguments, cwd=cwd, env=os.environ | QUICK | variables)
 
 
 def detect(out, steps, *more):

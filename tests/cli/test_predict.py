@@ -2,16 +2,15 @@
 
 import csv
 import importlib.metadata
+import os
 import pathlib
 import re
 import shlex
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import scipy.sparse
-from support import synthetic
+from support import binaries, forking, synthetic
 
 from oodgat_jax.datasets.readers import tables
 from oodgat_jax.types import InputError
@@ -20,10 +19,8 @@ QUICK = ("--set=max_steps=41", "--members=2")
 
 
 def oodgat(folder, *flags):
-    command = [sys.executable, "-m", "oodgat_jax.cli.predict", *flags]
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, timeout=300
-    )
+    command = "-m", "oodgat_jax.cli.predict", *flags
+    return forking.run(*command, cwd=folder, env=os.environ | binaries.QUICK)
 
 
 @pytest.fixture(scope="module")

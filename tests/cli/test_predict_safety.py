@@ -1,10 +1,12 @@
 """The command oodgat in hostile hands: nothing lost, nothing false, no traceback."""
 
+import contextlib
 import csv
 import json
 import os
 import pathlib
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -40,19 +42,24 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-@pytest.fixture
-def made(tmp_path, monkeypatch):
-    """A folder with two tables; the tests run in it."""
+def write_tables():
+    """Writes two tables to the current folder; returns the rows of the nodes."""
     made = synthetic.generate(60, 240, 6, signal=2.0, seed=3)
     labels = [
         f"k{c}" if c < 3 and n % 2 == 0 else "" for n, c in enumerate(made.labels)
     ]
     rows = [[f"n{n}", labels[n], *row.tolist()] for n, row in enumerate(made.features)]
-    monkeypatch.chdir(tmp_path)
     write("nodes.csv", ["id", "label", *COLUMNS], rows)
     ends = zip(made.senders, made.receivers, strict=True)
     write("edges.csv", ["source", "target"], [(f"n{a}", f"n{b}") for a, b in ends])
     return rows
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """A folder with two tables; the tests run in it."""
+    monkeypatch.chdir(tmp_path)
+    return write_tables()
 
 
 @pytest.fixture
@@ -118,10 +125,22 @@ def test_predictions_are_written_before_anything_can_fail(made, monkeypatch):
 # --- A saved model on another table --------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """A folder with tables, predictions and the model that made them; and the rows."""
+    folder = tmp_path_factory.mktemp("fitted")
+    with contextlib.chdir(folder):
+        rows = write_tables()
+        run(*FIT, "--save=model")
+    return folder, rows
+
+
 @pytest.fixture
-def saved(made):
-    run(*FIT, "--save=model")
-    return made
+def saved(fitted, tmp_path, monkeypatch):
+    """A copy of that folder, in which the test runs; returns the rows."""
+    shutil.copytree(fitted[0], tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return fitted[1]
 
 
 def test_swapped_columns_are_matched_by_name(saved):

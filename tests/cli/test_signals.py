@@ -1,11 +1,10 @@
 """detect under signals and beside itself: a checkpoint, a sentence, an exit code."""
 
-import os
 import signal
 import subprocess
-import sys
 
 import pytest
+from support import binaries, forking
 
 LONG = (
     *("--method=mlp", "--splits=1", "--seeds=1", "--set=hidden=8"),
@@ -19,22 +18,8 @@ def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
 
 
-@pytest.fixture(autouse=True)
-def interruptible():
-    """A child obeys SIGINT even where the tests were started to ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def start(out, cache, *more):
-    return subprocess.Popen(
-        [sys.executable, "-m", "experiments.detect", *LONG, f"--out={out}", *more],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"OODGAT_CACHE_DIR": str(cache), "OODGAT_DATA_DIR": ""},
-    )
+    return binaries.start("detect", *LONG, f"--out={out}", *more, cache=cache)
 
 
 def wait_for_checkpoint(process, out):
@@ -110,12 +95,7 @@ def test_what_cannot_be_done_is_said_at_once(tmp_path, cache, flag, sentence):
 
 
 def test_help_shows_zero_and_false(cache, tmp_path):
-    process = subprocess.run(
-        [sys.executable, "-m", "oodgat_jax.cli.predict", "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    process = forking.run("-m", "oodgat_jax.cli.predict", "--help")
     assert "--seed (default: 0)" in process.stdout
     assert "--directed (default: false)" in process.stdout
     assert "--escape (default: true)" in process.stdout

@@ -7,15 +7,13 @@ import io
 import json
 import logging
 import socket
-import subprocess
-import sys
 import threading
 import time
 import zipfile
 
 import pooch
 import pytest
-from support import raw_files
+from support import forking, raw_files
 
 from oodgat_jax import datasets
 from oodgat_jax.datasets import archive, download
@@ -244,11 +242,10 @@ def test_two_processes_end_with_one_good_copy(server, source, tmp_path):
         f" files={source.files!r})\n"
         f"download.fetch(row, pathlib.Path({str(tmp_path)!r}))"
     )
-    command = [sys.executable, "-c", script]
-    running = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(2)]
+    running = [forking.start("-c", script) for _ in range(2)]
     for process in running:
         _, errors = process.communicate(timeout=100)
-        assert process.returncode == 0, errors.decode()
+        assert process.returncode == 0, errors
     assert server.requests[PATH] == 2
     assert left_in(tmp_path) == ["file.bin"]
     assert path.read_bytes() == CONTENT

@@ -4,13 +4,12 @@ import gzip
 import io
 import pickle
 import resource
-import subprocess
-import sys
 import zipfile
 
 import numpy as np
 import pytest
 import scipy.sparse
+from support import forking
 
 from oodgat_jax.datasets import limits
 from oodgat_jax.datasets.readers import npz, ogb, planetoid, tables
@@ -158,9 +157,7 @@ print(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
 def test_a_small_pickle_takes_little_memory(tmp_path, content):
     path = tmp_path / "ind.cora.graph"
     path.write_bytes(content)
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True
-    )
+    done = forking.run("-c", LIMITED, path)
     assert done.returncode == 0, done.stderr
     sentence, peak = done.stdout.splitlines()
     assert "ind.cora.graph" in sentence

@@ -1,5 +1,6 @@
 """What a classifier and a saved model refuse, by name and in one sentence."""
 
+import errno
 import hashlib
 import json
 import multiprocessing
@@ -219,6 +220,17 @@ def test_predicting_in_a_forked_child_is_refused(graph):
 def folder(tmp_path):
     persistence.save(tmp_path / "model", hammer_saves.model(3))
     return tmp_path / "model"
+
+
+def test_a_full_disk_leaves_no_empty_folder(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(persistence.os, "fsync", full)
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(InputError, match="No space left"):
+        persistence.save(tmp_path / "mine" / "new" / "model", hammer_saves.model(3))
+    assert list(tmp_path.rglob("*")) == [tmp_path / "mine"]
 
 
 def change(folder, **entries):

@@ -1,7 +1,10 @@
 """The main binary as a user runs it: what it writes and prints, and how it ends."""
 
 import functools
+import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -30,15 +33,29 @@ call = functools.partial(binaries.call, "detect")
 
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory, cache):
-    """The same command twice into one folder, as users call it: (folder, endings)."""
+    """The same command twice into one folder, as users call it: (folder, endings).
+
+    The second time there is a folder of compiled programs, which is not of the tests.
+    """
     folder = tmp_path_factory.mktemp("out") / "deep"
-    command = "detect", *TINY, f"--out={folder}"
-    return folder, [binaries.call_process(*command, cache=cache) for _ in range(2)]
+    command = [sys.executable, "-m", "experiments.detect", *TINY, f"--out={folder}"]
+    env = os.environ | binaries.QUICK | {"OODGAT_CACHE_DIR": str(cache)}
+    env.pop("JAX_COMPILATION_CACHE_DIR")
+    endings = [
+        subprocess.run(command, capture_output=True, text=True, env=env)
+        for _ in range(2)
+    ]
+    return folder, [(done.returncode, done.stdout, done.stderr) for done in endings]
 
 
 def test_it_ends_well(twice):
     for code, _, err in twice[1]:
         assert (code, "Traceback" in err) == (0, False), err
+
+
+def test_compiled_programs_are_kept(twice, cache):
+    names = {path.name.partition("-")[0] for path in (cache / "compiled").iterdir()}
+    assert "jit_evaluate" in names
 
 
 def test_the_table(twice):
@@ -132,15 +149,7 @@ def test_what_cannot_be_written_is_found_before_training(name, cache, tmp_path):
     assert err.count("\n") == 1
 
 
-@pytest.fixture
-def interruptible():
-    """A child obeys SIGINT even where the tests were started to ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def test_an_interrupt_is_one_sentence(cache, tmp_path, interruptible):
+def test_an_interrupt_is_one_sentence(cache, tmp_path):
     endless = ["--method=mlp", "--set=max_steps=9999999", "--set=patience=9999999"]
     process = binaries.start("detect", *endless, f"--out={tmp_path}", cache=cache)
     with process:

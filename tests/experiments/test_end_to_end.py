@@ -138,6 +138,12 @@ def test_nothing_is_trained_twice_by_tuning_and_the_main_table(tmp_path, cache):
     assert [r["hyperparameters"]["lr"] for r in found] == [0.02, 0.01]
 
 
+@pytest.mark.parametrize("flag", ["--datasets=", "--methods="])
+def test_an_empty_list_is_said_to_be_empty(tmp_path, cache, flag):
+    code, out, err = binaries.call("end_to_end", flag, f"--out={tmp_path}", cache=cache)
+    assert (code, out, err) == (2, "", f"{flag[:-1]} is empty: name at least one.\n")
+
+
 def test_best_ranks_cells_by_validation():
     cells = [{"lr": 0.1}, {"lr": 0.2}, {"lr": 0.3}]
     records = [

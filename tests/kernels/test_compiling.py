@@ -1,11 +1,11 @@
 """Compiling and caching the kernels: safe whatever the machine is like."""
 
 import os
+import pathlib
 import stat
-import subprocess
-import sys
 
 import pytest
+from support import forking
 
 from oodgat_jax import kernels
 from oodgat_jax.kernels import compiling
@@ -37,13 +37,9 @@ exit 1
 
 
 def ask(tmp_path, **variables):
-    return subprocess.run(
-        [sys.executable, "-c", ASK],
-        env=os.environ | here(tmp_path) | variables,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = forking.run("-c", ASK, env=os.environ | here(tmp_path) | variables)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def here(tmp_path):
@@ -93,12 +89,21 @@ def test_compiler_whose_library_cannot_be_loaded(tmp_path, fake):
     assert "--kernel=auto is pure JAX" in done.stderr
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
-def test_read_only_home(tmp_path):
-    (tmp_path / "cache").mkdir(mode=0o500)
-    done = ask(tmp_path)
+@pytest.fixture
+def read_only(tmp_path):
+    """Returns a folder in which nothing can be made, not even by root."""
+    if os.getuid() == 0:  # may write to any folder on a disk
+        return pathlib.Path("/proc")
+    (tmp_path / "home").mkdir(mode=0o500)
+    return tmp_path / "home"
+
+
+def test_read_only_home(tmp_path, read_only):
+    done = ask(tmp_path, OODGAT_CACHE_DIR=str(read_only / "cache"))
     assert done.stdout.startswith("False")
+    assert "cache/kernels cannot be made" in done.stderr
     assert "OODGAT_CACHE_DIR" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_cache_folder_that_cannot_be_made(tmp_path):
@@ -126,16 +131,7 @@ def test_a_quote_without_end_is_one_sentence(tmp_path, variable):
 def test_two_processes_at_once(tmp_path, fake):
     slow = script(tmp_path / "slow", f'#!/bin/sh\nsleep 1\nexec {fake} "$@"\n')
     variables = here(tmp_path) | {"CXX": slow}
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", ASK],
-            env=os.environ | variables,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
+    started = [forking.start("-c", ASK, env=os.environ | variables) for _ in range(2)]
     ended = [process.communicate() for process in started]
     assert all(out.startswith("True") for out, _ in ended), ended
     assert sum(errors.count("Compiling") for _, errors in ended) == 1

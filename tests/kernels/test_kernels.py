@@ -1,20 +1,23 @@
 """Native kernels against their definitions: bits, values, gradients, real graphs."""
 
-import os
-import subprocess
-import sys
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
-from support.kernel_cases import FeatureSizes, Sizes, attention_error, feature_error
+from support.kernel_cases import (
+    FeatureSizes,
+    Sizes,
+    attention_error,
+    feature_error,
+    pair_error,
+)
 from support.synthetic import generate
 
 from oodgat_jax import datasets, graphs, kernels, methods, models
 from oodgat_jax.detectors import input_step
 from oodgat_jax.graphs import sparse
+from oodgat_jax.kernels import calling
 from oodgat_jax.methods import recipes
 from oodgat_jax.models import attention
 from oodgat_jax.types import InputError, Rates
@@ -56,6 +59,26 @@ def test_attention_of_a_node_of_many_edges_and_of_no_edges(logit):
     for rows, columns, edges in ((3, 4000, 7000), (5, 5, 0), (1, 1, 1)):
         sizes = Sizes(rows, columns, edges, 4, 6, logit, "consecutive")
         assert attention_error(sizes, np.random.default_rng(0)) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("heads", "width", "edges"), [(1, 1, 300), (4, 32, 300), (8, 7, 300), (3, 70, 0)]
+)
+def test_attention_of_pairs(heads, width, edges):
+    """GATv2: receivers are the first of more senders, and edges one-way."""
+    sizes = Sizes(50, 60, edges, heads, width, "gat", "numbered")
+    for seed in range(2):
+        assert pair_error(sizes, np.random.default_rng(seed)) < 1e-5
+
+
+def test_rows_are_summed_in_any_order():
+    """The benchmark's limit of gathering does gather."""
+    rng = np.random.default_rng(0)
+    order = rng.integers(20, size=1000, dtype=np.int32)
+    for width in (16, 32, 48, 80):
+        rows = rng.normal(size=(20, width)).astype(np.float32)
+        found = calling.call("oodgat_sum_rows", ((width,),), rows, order)[0]
+        np.testing.assert_allclose(found, rows[order].sum(0), rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("drops", ["no", "consecutive", "numbered", "dense"])
@@ -192,22 +215,6 @@ def test_same_bits_twice():
     graph = graphs.build(sparse_dataset(0.35), "native")
     twice = [loss_and_gradient("oodgat", graph) for _ in range(2)]
     jax.tree.map(np.testing.assert_array_equal, *twice)
-
-
-def test_two_devices(request):
-    """Shards of a graph, and runs side by side, in one process."""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "support.shard_cases", "2", "fifty_steps"),
-            *("graph:2", "runs:2"),
-        ],
-        cwd=request.path.parent.parent,
-        env=os.environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == "same\n", done.stderr
 
 
 @pytest.mark.real_data

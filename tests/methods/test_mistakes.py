@@ -154,6 +154,20 @@ def test_what_is_no_function_is_not_registered(register, kind):
     refuses(f"The {kind} 'new' must be a function", lambda: register("new", 5))
 
 
+@pytest.mark.parametrize("needs", [("atention",), "attention", 5])
+@pytest.mark.parametrize(
+    ("register", "words"),
+    [
+        (og.register_regularizer, "attention"),
+        (og.register_detector, "attention, labels, validation"),
+    ],
+)
+def test_needs_that_nothing_provides_are_refused(register, words, needs):
+    sentence = f"needs of .* 'new' must be a tuple with any of {words}, not"
+    refuses(sentence, lambda: register("new", max, needs=needs))
+    assert "new" not in {*og.REGULARIZERS, *og.DETECTORS}
+
+
 def test_hyper_parameters_of_a_regularizer_are_numbers():
     for hyper in ({"new": "x"}, {"new": float("nan")}, 5):
         refuses(
@@ -209,6 +223,9 @@ RUNS = {
     "settings text": ({"settings": "lr=1"}, "settings must be a dict"),
     "detectors": ({"detectors": "ENT"}, "must be a list of names, not 'ENT'"),
     "regularizers": ({"regularizers": 5}, "must be a list of names, not 5"),
+    "mesh": ({"mesh": "runs:1"}, r"mesh must be one of training\.mesh\.build"),
+    "progress": ({"progress": 5}, "progress must be a function, not 5"),
+    "checkpoints": ({"checkpoints": "x"}, r"must be training\.Checkpoints\(folder\)"),
 }
 
 

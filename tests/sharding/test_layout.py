@@ -39,7 +39,7 @@ def test_values_come_back_and_padding_is_nobody():
     spread = found.split_to_shards(split)
     assert spread.labels.shape == (1, 10)
     assert (spread.labels == -1).sum() == 3
-    assert [leaf.sum() for leaf in spread[1:]] == [7] * 4
+    assert [leaf.sum() for leaf in spread[1:]] == [7] * 4 + [0]
 
 
 def test_more_blocks_than_nodes_are_refused():

@@ -1,10 +1,9 @@
 """Graphs sharded over simulated devices give what the whole graph gives."""
 
 import os
-import subprocess
-import sys
 
 import pytest
+from support import forking
 from support.binaries import QUICK
 
 from oodgat_jax import evaluation, methods
@@ -13,19 +12,14 @@ from oodgat_jax.types import InputError
 
 def run_case(request, *arguments):
     """A case of shard_cases in a process with its own number of devices."""
-    done = subprocess.run(
-        [sys.executable, "-m", "support.shard_cases", *map(str, arguments)],
-        cwd=request.path.parent.parent,
-        env=os.environ | QUICK,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = "-m", "support.shard_cases", *arguments
+    tests = request.path.parent.parent
+    done = forking.run(*command, cwd=tests, env=os.environ | QUICK)
     assert done.stdout == "same\n", done.stderr
 
 
 def test_fifty_steps_on_any_mesh(request):
-    run_case(request, 8, "fifty_steps")
+    run_case(request, 8, "fifty_steps", "runs:8", "runs:2,graph:4", "graph:8")
 
 
 def test_losses_gradients_and_validation(request):

@@ -4,23 +4,18 @@ import contextlib
 import io
 import os
 import runpy
-import subprocess
 import sys
 import warnings
 from unittest import mock
 
-import jax
 from absl import app, flags
-from jax.experimental.compilation_cache import compilation_cache
 from threadpoolctl import threadpool_limits
 
 from oodgat_jax import training
+from support import forking
 
 # Where compiling is most of the time and what is compiled is tested elsewhere.
-QUICK = {
-    "XLA_FLAGS": "--xla_backend_optimization_level=0 "
-    "--xla_llvm_disable_expensive_passes=true"
-}
+QUICK = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 
 
 def call(name, *arguments, cache):
@@ -35,29 +30,16 @@ def call(name, *arguments, cache):
         stack.enter_context(mock.patch.object(training, "use_cores"))  # too late here
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(err))
-        stack.enter_context(_flags_and_cache())
+        stack.enter_context(_own_flags())
         stack.enter_context(threadpool_limits(1))  # threads wait for each other here
         code = _exit_code(f"experiments.{name}")
     return code, _text(out), _text(err)
 
 
-def start(name, *arguments, cache, quick=True, **options):
+def start(name, *arguments, cache):
     """The running process of `python -m experiments.NAME`."""
-    return subprocess.Popen(
-        [sys.executable, "-m", f"experiments.{name}", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | (QUICK if quick else {}) | _environment(cache),
-        **options,
-    )
-
-
-def call_process(name, *arguments, cache, **options):
-    """Exit code, stdout and stderr of `python -m experiments.NAME`."""
-    with start(name, *arguments, cache=cache, **options) as process:
-        out, err = process.communicate(timeout=300)
-    return process.returncode, out, err
+    variables = os.environ | QUICK | _environment(cache)
+    return forking.start("-m", f"experiments.{name}", *arguments, env=variables)
 
 
 def _text(stream):
@@ -80,8 +62,8 @@ def _exit_code(module):
 
 
 @contextlib.contextmanager
-def _flags_and_cache():
-    """Takes back the flags a binary defines and its folder of compiled programs."""
+def _own_flags():
+    """Takes back the flags that a binary defines."""
     app.define_help_flags()
     before = set(flags.FLAGS)
     try:
@@ -89,5 +71,3 @@ def _flags_and_cache():
     finally:
         for name in set(flags.FLAGS) - before:
             delattr(flags.FLAGS, name)
-        jax.config.update("jax_compilation_cache_dir", None)
-        compilation_cache.reset_cache()

@@ -1,7 +1,6 @@
 """Many processes save models to one folder, some are killed, and a reader reads on.
 
-  python tests/support/hammer_saves.py --saves=1000 --writers=8
-
+In the folder of the tests: `python -m support.hammer_saves --saves=1000 --writers=8`.
 Ends with an error unless the reader found a whole model every time, and the folder
 holds one model and the note of a user at the end.
 """
@@ -10,8 +9,6 @@ import argparse
 import pathlib
 import random
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 
@@ -20,6 +17,7 @@ import numpy as np
 from oodgat_jax.estimator import persistence
 from oodgat_jax.estimator.answers import Report
 from oodgat_jax.methods import recipes
+from support import forking
 
 
 def model(number: int) -> persistence.Model:
@@ -89,9 +87,9 @@ def hammer(folder: pathlib.Path, saves: int, writers: int, seed: int = 0) -> int
     return reads
 
 
-def _start(folder: pathlib.Path, first: int, count: int) -> subprocess.Popen:
-    command = [sys.executable, __file__, f"--write={folder}"]
-    return subprocess.Popen([*command, f"--first={first}", f"--saves={count}"])
+def _start(folder: pathlib.Path, first: int, count: int) -> forking.Process:
+    what = f"--write={folder}", f"--first={first}", f"--saves={count}"
+    return forking.start("-m", "support.hammer_saves", *what, cwd=forking.TESTS)
 
 
 def main() -> None:

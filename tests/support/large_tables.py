@@ -3,7 +3,8 @@
   python tests/support/large_tables.py --nodes=1000000 --edges=5000000 --folder=large
   cd large
   /usr/bin/time -v oodgat --nodes=nodes.csv --edges=edges.csv --members=1 \
-      --set=max_steps=2 --set=hidden=16 --save=model
+      --set=max_steps=2 --save=model
+  /usr/bin/time -v oodgat --model=model --nodes=nodes.csv --edges=edges.csv
 
 Nodes of six classes have features around a center of their class; one in ten of the
 first four classes is labeled, and most edges join nodes of a class.
@@ -14,31 +15,39 @@ import pathlib
 import sys
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute, csv
 
-BLOCK = 50_000  # rows written at a time
+BLOCK = 100_000  # rows written at a time
+
+
+def names(word: str, numbers: np.ndarray) -> pa.Array:
+    """Returns text such as node-7."""
+    return compute.binary_join_element_wise(word, pa.array(numbers).cast("string"), "")
 
 
 def write_nodes(path: pathlib.Path, labels: np.ndarray, width: int, draw) -> None:
     """Writes the nodes, a label for some of the first four classes."""
     centers = draw.normal(size=(6, width))
-    with open(path, "w") as file:
-        file.write(",".join(["id", "label", *(f"x{k}" for k in range(width))]) + "\n")
+    fields = [("id", "string"), ("label", "string")]
+    schema = pa.schema([*fields, *((f"x{k}", pa.float64()) for k in range(width))])
+    with csv.CSVWriter(path, schema) as writer:
         for start in range(0, len(labels), BLOCK):
             some = labels[start : start + BLOCK]
             values = centers[some] + draw.normal(size=(len(some), width))
             shown = (some < 4) & (draw.random(len(some)) < 0.1)
-            for row, numbers in enumerate(values):
-                label = f"class {some[row]}" if shown[row] else ""
-                cells = ",".join(f"{number:.4f}" for number in numbers)
-                file.write(f"node-{start + row},{label},{cells}\n")
+            label = compute.if_else(pa.array(shown), names("class ", some), "")
+            columns = [names("node-", start + np.arange(len(some))), label]
+            columns += [pa.array(column) for column in values.round(4).T]
+            writer.write(pa.record_batch(columns, schema=schema))
 
 
 def write_edges(path: pathlib.Path, labels: np.ndarray, count: int, draw) -> None:
     """Writes the edges; four in five join nodes of one class."""
     order = np.argsort(labels, kind="stable")
     begins = np.searchsorted(labels[order], np.arange(7))
-    with open(path, "w") as file:
-        file.write("source,target\n")
+    schema = pa.schema([("source", "string"), ("target", "string")])
+    with csv.CSVWriter(path, schema) as writer:
         for start in range(0, count, BLOCK):
             size = min(BLOCK, count - start)
             sources = draw.integers(len(labels), size=size)
@@ -46,8 +55,8 @@ def write_edges(path: pathlib.Path, labels: np.ndarray, count: int, draw) -> Non
             inside = order[lows + (draw.random(size) * (highs - lows)).astype(int)]
             anywhere = draw.integers(len(labels), size=size)
             targets = np.where(draw.random(size) < 0.8, inside, anywhere)
-            pairs = zip(sources.tolist(), targets.tolist(), strict=True)
-            file.writelines(f"node-{a},node-{b}\n" for a, b in pairs)
+            columns = [names("node-", sources), names("node-", targets)]
+            writer.write(pa.record_batch(columns, schema=schema))
 
 
 def main() -> None:

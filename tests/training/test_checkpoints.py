@@ -1,12 +1,11 @@
 """Checkpoints: one training at a time, and an older one if the newest is damaged."""
 
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
+from support import forking
 from support.fuzz_files import _as_states, states
 
 from oodgat_jax.training import Checkpoints, interrupts
@@ -111,15 +110,14 @@ with Checkpoints(sys.argv[1]).locked():
 
 
 def test_a_killed_holder_leaves_no_lock(tmp_path):
-    command = [sys.executable, "-c", HOLDER, str(tmp_path / "kept")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+    with forking.start("-c", HOLDER, tmp_path / "kept") as holder:
         assert holder.stdout.readline() == "held\n"
         with (
             pytest.raises(InputError, match="Another process"),
             Checkpoints(tmp_path / "kept").locked(),
         ):
             pass
-        holder.kill()
+        holder.send_signal(signal.SIGKILL)
     with Checkpoints(tmp_path / "kept").locked():
         pass
 

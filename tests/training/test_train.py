@@ -1,14 +1,13 @@
 """The trainer: stopping, keeping the best, and runs that do not see each other."""
 
 import itertools
-import subprocess
-import sys
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import forking
 
 from oodgat_jax import evaluation, graphs, methods, metrics, splits, training
 from oodgat_jax.methods import recipes
@@ -294,11 +293,5 @@ print("same")
 
 
 def test_two_devices_give_the_bits_of_one(request):
-    done = subprocess.run(
-        [sys.executable, "-c", DEVICES],
-        cwd=request.path.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = forking.run("-c", DEVICES, cwd=request.path.parent)
     assert done.stdout == "same\n", done.stderr

@@ -5,6 +5,7 @@
     raw/edge.csv.gz            a line `sender,receiver` per edge
     raw/node-feat.csv.gz       a line of F numbers per node
     raw/node-label.csv.gz      a class per node, nan where there is none
+    raw/node_year.csv.gz       a year per node; of ogbn-arxiv, and only if asked for
 
 Files are gone through from the first line to the last, a few megabytes at a time, and
 only what belongs to a part is kept. No class of these data sets is unknown by itself:
@@ -61,6 +62,16 @@ def open_folder(
 
     name = Path(folder).name.replace("_", "-")
     return StreamedGraph(name, num_nodes, labels, chosen, test_size, read)
+
+
+def years(folder: str | Path) -> np.ndarray:
+    """Reads the year of every node: [N] int64."""
+    raw = Path(folder) / "raw"
+    path, num_nodes = raw / "node_year.csv.gz", _single(raw / "num-node-list.csv.gz")
+    blocks = _first(_blocks(path, np.int64, 1), num_nodes)
+    found = np.concatenate([*blocks, np.empty((0, 1), np.int64)])[:, 0]
+    _complete(path, len(found), num_nodes)
+    return found
 
 
 def _edges(

@@ -1,0 +1,148 @@
+"""What OODGAT+ has beyond OODGAT, each part a function that other methods can take.
+
+  adam_sparing_attention  no weight decay on attention vectors
+  steadied                weight decay that fits the features; averaged parameters
+  keeping_reference       the quantiles that the score FUSED is read off
+
+The regularizers are in `losses.robust`, the score in `detectors.rank_fusion`.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jraph
+import optax
+
+from oodgat_jax import models
+from oodgat_jax.detectors import rank_fusion
+from oodgat_jax.graphs import reductions
+from oodgat_jax.graphs.sparse import SparseFeatures
+from oodgat_jax.methods.choosing import Predictor, paper_validation
+from oodgat_jax.training import Params, Run, Task
+from oodgat_jax.types import Array, Detector, Hyper, Outputs
+
+# One setting for all data sets. All steps are taken and the last average is kept: no
+# OOD label chooses anything.
+PLUS: Mapping[str, float | int] = MappingProxyType(
+    {
+        "consistency": 2.0,
+        "entropy": 0.05,
+        "threshold": 0.5,
+        "discrepancy": 0.005,
+        "weight_decay": 0.0,
+        "feature_decay": 0.0045,
+        "averaging": 0.99,
+        "early_stop": False,
+        "max_steps": 501,
+        "check_every": 50,
+    }
+)
+MOST_DECAY = 5e-4  # what `feature_decay` comes to at most
+
+
+class Kept(NamedTuple):
+    """What a run of OODGAT+ has beside its parameters."""
+
+    average: Params  # of the parameters over steps
+    averaging: Array  # the weight of the average so far at a step
+    scale: Array  # mean squared norm of a node's features
+    reference: Array  # [2, Q] quantiles of ENT and ATT on the graph of the fit
+
+
+def adam_sparing_attention(hyper: Hyper) -> optax.GradientTransformation:
+    """Returns Adam with L2 added to the gradient of all but attention vectors.
+
+    L2 pulls the OOD logit of every node to 0, that is w to 1/2, where attention says
+    nothing.
+    """
+    return optax.chain(
+        optax.add_decayed_weights(hyper["weight_decay"], mask=_without_attention),
+        optax.scale_by_adam(),
+        optax.scale_by_learning_rate(hyper["lr"]),
+    )
+
+
+def _without_attention(params: Params) -> Any:
+    """Returns where weight decay applies."""
+
+    def decayed(path: tuple, _: Any) -> bool:
+        return getattr(path[-1], "key", None) not in models.ATTENTION_VECTORS
+
+    return jax.tree_util.tree_map_with_path(decayed, params)
+
+
+def steadied(task: Task, module: Any) -> Task:
+    """Returns the task with a decay that fits the features, and averaged parameters.
+
+    The decay is L2 on the weights of the features, `feature_decay` times the mean
+    squared norm of a node's features, at most 5e-4: features of small values need
+    large weights, which a fixed decay would not let grow. At step t the average is
+    d average + (1 - d) parameters, d = min(averaging, (t + 1) / (t + 10)), so that the
+    start is soon forgotten; `feature_decay` = 0 and `averaging` = 0 switch them off.
+    """
+    del module
+
+    def init_aux(params: Params, run: Run, graph: jraph.GraphsTuple) -> Kept:
+        return Kept(
+            average=params,
+            averaging=jnp.asarray(run.hyper["averaging"]),
+            scale=_mean_square(graph),
+            reference=jnp.zeros((2, rank_fusion.QUANTILES)),
+        )
+
+    def loss(params, aux: Kept, graph, run: Run, step: Array, key: Array) -> Array:
+        rate = jnp.minimum(run.hyper["feature_decay"] * aux.scale, MOST_DECAY)
+        squares = sum(jnp.sum(kernel**2) for kernel in _feature_weights(params, graph))
+        return task.loss(params, (), graph, run, step, key) + 0.5 * rate * squares
+
+    def after_step(params: Params, aux: Kept, step: Array) -> Kept:
+        new = 1 - jnp.minimum(aux.averaging, (step + 1) / (step + 10))
+        return aux._replace(average=optax.incremental_update(params, aux.average, new))
+
+    def predict(params: Params, aux: Kept, graph: jraph.GraphsTuple) -> Outputs:
+        outputs = task.predict(aux.average, (), graph)
+        return outputs._replace(reference=(aux.reference,))
+
+    return task._replace(
+        init_aux=init_aux, loss=loss, after_step=after_step, predict=predict
+    )
+
+
+def _mean_square(graph: jraph.GraphsTuple) -> Array:
+    """Returns the mean over nodes of the squared norm of their features."""
+    x = graph.nodes
+    if isinstance(x, SparseFeatures):
+        return reductions.add(jnp.sum(x.values**2)) / reductions.count(x)
+    return reductions.mean(jnp.sum(x**2, axis=-1))
+
+
+def _feature_weights(params: Params, graph: jraph.GraphsTuple) -> list[Array]:
+    """Returns the matrices of the first layer that take the features: [F, D] each."""
+    _, first = next(iter(params["params"].items()))
+    leaves = jax.tree_util.tree_leaves_with_path(first)
+    width = graph.nodes.shape[1]
+    return [
+        leaf
+        for path, leaf in leaves
+        if getattr(path[-1], "key", "") == "kernel" and leaf.shape[0] == width
+    ]
+
+
+def keeping_reference(
+    predict: Predictor, detector: Detector
+) -> Callable[..., tuple[Array, Kept]]:
+    """Returns the paper's validation, which also keeps quantiles of the two scores."""
+
+    def validate(
+        params: Params, aux: Kept, graph: jraph.GraphsTuple, run: Run
+    ) -> tuple[Array, Kept]:
+        outputs = predict(params, aux, graph)
+        kept = aux._replace(reference=rank_fusion.reference(outputs))
+        judged = outputs._replace(reference=(kept.reference,))
+        validation = paper_validation(lambda *_: judged, detector)
+        return validation(params, kept, graph, run), kept
+
+    return validate
