@@ -6,10 +6,10 @@
 OODGATClassifier gets the labels of each split's train nodes. Nodes of hidden classes
 are grouped as a page of `classifier.report` shows them, and compared with the classes
 that were hidden by the adjusted Rand index: once the nodes that truly are unknown, once
-those that are called unknown. Then --rounds times --labels_each nodes are labeled, those
-that `classifier.review` suggests or random ones, and the model is fitted again; a hidden
-class is known from its second label on. Test nodes are never labeled. Writes to the
-folder --out:
+those that are called unknown. Then --rounds times --labels_each nodes are labeled,
+those that `classifier.review` suggests or random ones, and the model is fitted again; a
+hidden class is known from its second label on. Test nodes are never labeled. Writes to
+the folder --out:
 
   unknown_groups.jsonl                   one line appended per data set, one value per
                                          split
@@ -62,8 +62,8 @@ NOTE = (
     "classes, of nodes of hidden classes and of nodes called unknown; 0 is chance, 100 "
     "is perfect. Then {rounds} times {each} nodes are labeled, random ones or those "
     "suggested (next). Named: test nodes whose class is found, also the hidden ones. "
-    "F1 is the joint one, and AUROC that of the scores, where classes without labels are "
-    "unknown. Hidden classes found, of {hidden}: {found}."
+    "F1 is the joint one, and AUROC that of the scores, where classes without labels "
+    "are unknown. Hidden classes found, of {hidden}: {found}."
 )
 
 
@@ -87,7 +87,7 @@ class Labels(NamedTuple):
         counts = np.bincount(self.truth[self.labeled], minlength=self.truth.max() + 1)
         return np.where(self.labeled & (counts[self.truth] > 1), self.truth, -1)
 
-    def add(self, nodes: Sequence[int]) -> "Labels":
+    def add(self, nodes: Sequence[int] | np.ndarray) -> "Labels":
         """Returns the same with these nodes labeled."""
         labeled, pool = self.labeled.copy(), self.pool.copy()
         labeled[nodes], pool[nodes] = True, False

@@ -15,6 +15,7 @@ from experiments import (
     robust,
     sensitivity,
     tune,
+    unknown_groups,
     visualize,
 )
 from experiments.support.study import Study
@@ -28,6 +29,7 @@ STUDIES: tuple[Study, ...] = (
     gkde.STUDY,
     field.STUDY,
     no_ood_labels.STUDY,
+    unknown_groups.STUDY,
     benchmark.STUDY,
     benchmark.SCALE,
     homophily.STUDY,

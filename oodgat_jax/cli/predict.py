@@ -53,7 +53,9 @@ def main(given: Given) -> None:
     result = output.Result(
         graph.nodes, model, answer, model.decide(answer, threshold), threshold
     )
-    written = _write(given, places, result, _looked_at(given, graph))
+    with warnings.catch_warnings():  # all has been said above
+        warnings.simplefilter("ignore", UserWarning)
+        written = _write(given, places, result, _looked_at(given, graph, threshold))
     if given.json:
         print(json.dumps(output.facts(result, not given.model, written), indent=2))
         return
@@ -93,12 +95,13 @@ def _write(
     return [*files, *([f"{places.save}/"] if places.save else [])]
 
 
-def _looked_at(given: Given, graph: Graph) -> dict[str, Any]:
+def _looked_at(given: Given, graph: Graph, threshold: float) -> dict[str, Any]:
     """Returns what a page needs of the graph: its ids, and all if it is another one."""
     if not given.model:
         return {"ids": graph.nodes.ids}
     return {
         "ids": graph.nodes.ids,
+        "threshold": threshold,
         "features": graph.features,
         "edges": graph.edges,
         "labels": graph.nodes.labels,

@@ -1,8 +1,9 @@
 """What the command `oodgat` writes: predictions, a picture, and a summary."""
 
 import collections
+import io
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from oodgat_jax.types import InputError
 
 COLOURS = ("#3b6ea8", "#d1793a")
 BINS = 50
+ROWS = 4096  # of a table, turned into text at a time
 NAME = 40  # characters of a class's name that are kept apart for it
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -47,8 +49,11 @@ def write(
         header, rows = _table(result, verdict)
         if escape:
             header = [tables.escaped(name) for name in header]
-            rows = [[*map(tables.escaped, row[:2]), *row[2:]] for row in rows]
-        atomic_files.text(path, tables.table_text(header, rows))
+            rows = ([*map(tables.escaped, row[:2]), *row[2:]] for row in rows)
+        with atomic_files.file(path) as file:
+            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+            tables.write_table(text, header, rows)
+            text.detach()
         return
     with atomic_files.file(path) as file:
         np.savez_compressed(
@@ -190,16 +195,17 @@ def check_verdict(verdict: str, classes: list) -> None:
         )
 
 
-def _table(result: Result, verdict: str) -> tuple[list[str], list[list]]:
+def _table(result: Result, verdict: str) -> tuple[list[str], Iterator[list]]:
+    """Returns the header and, one after the other, the rows of a table."""
     header = ["id", "prediction", "score", "spread"]
     header += [f"p_{name}" for name in result.model.classes_.tolist()]
     labels = result.predictions.tolist()
-    named = [verdict if label == UNKNOWN else label for label in labels]
     answer = result.answer
     numbers = np.column_stack([answer.score, answer.spread, answer.probabilities])
-    parts = zip(result.nodes.ids, named, numbers.tolist(), strict=True)
-    rows = [
-        [name, label, *(f"{number:.6g}" for number in row)]
-        for name, label, row in parts
-    ]
+    blocks = range(0, len(numbers), ROWS)
+    cells = (row for at in blocks for row in numbers[at : at + ROWS].tolist())
+    rows = (
+        [name, verdict if label == UNKNOWN else label, *(f"{n:.6g}" for n in row)]
+        for name, label, row in zip(result.nodes.ids, labels, cells, strict=True)
+    )
     return header, rows

@@ -50,7 +50,10 @@ def from_attributes(graph: Any) -> tuple[Any, Any, list]:
     The attribute `label` is the label, None where there is none; `x`, if there, holds
     all features of a node, else every other attribute is one of them.
     """
-    facts = [dict(graph.nodes[node]) for node in graph.nodes]
+    nodes = list(graph.nodes)
+    if set(nodes) == set(range(len(nodes))):
+        nodes.sort()  # they are row numbers, as for `arrays.as_pairs`
+    facts = [dict(graph.nodes[node]) for node in nodes]
     labels = [fact.pop("label", None) for fact in facts]
     if all("x" in fact for fact in facts):
         return np.array([fact["x"] for fact in facts]), graph, labels

@@ -146,7 +146,7 @@ class OODGATClassifier(BaseEstimator):
         self.preparation_ = prepared
         self._fitted_with = self._binding()
         self._seen: inspection.Seen | None = inspection.Seen(
-            graph, codes, held_out, [str(name) for name in classes]
+            graph, codes, held_out.all, [str(name) for name in classes], is_own=True
         )
         self._decide(codes, held_out, int((states.failed_at >= 0).sum()))
         return self
@@ -265,7 +265,7 @@ class OODGATClassifier(BaseEstimator):
             with warnings.catch_warnings():  # `answer` has said it
                 warnings.simplefilter("ignore")
                 graph = self._other_graph(features, edges, names)
-            seen = inspection.elsewhere(graph, labels, self.classes_)
+            seen = inspection.recognize(self, graph, labels, answer.score)
         assert seen is not None
         return inspection.findings(self, seen, answer, ids, threshold)
 

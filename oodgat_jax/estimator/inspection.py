@@ -10,7 +10,7 @@ import jraph
 import numpy as np
 
 from oodgat_jax import graphs, methods
-from oodgat_jax.estimator import bounds, forks, holding_out, inputs, known_nodes
+from oodgat_jax.estimator import bounds, forks, inputs, known_nodes
 from oodgat_jax.estimator.answers import Answer
 from oodgat_jax.methods import recipes
 from oodgat_jax.models import attention
@@ -21,34 +21,68 @@ from oodgat_jax.types import InputError, Outputs
 
 
 class Seen(NamedTuple):
-    """The graph of a fit, its labels, and who was held out."""
+    """A graph, its labels, and who was held out."""
 
     graph: jraph.GraphsTuple
-    codes: np.ndarray  # [N] class numbers, negative for none
-    held_out: holding_out.HeldOut
-    label_names: Sequence[str]  # of the codes; the classes of the fit come first
+    codes: np.ndarray  # [N] places in `label_names`, negative for none
+    held_out: np.ndarray  # [N] bool
+    label_names: Sequence[str]  # the classes of the fit come first
+    is_own: bool  # whether the model was fitted to it
 
 
-def elsewhere(graph: jraph.GraphsTuple, labels: Any, classes: Sequence) -> Seen:
-    """Returns another graph than that of the fit.
+def recognize(
+    classifier: Any, graph: jraph.GraphsTuple, labels: Any, score: np.ndarray
+) -> Seen:
+    """Returns a graph that is given to a model, which may be that of its fit again.
+
+    It is, if it has the nodes that the members learned from, as many held-out and
+    unlabeled nodes, and the scores of the fit's calibration nodes among its held-out
+    ones: scores tell of every feature and edge around.
 
     Args:
+      classifier: an OODGATClassifier.
       graph: with the fit's features.
-      labels: one per node, or None; they are only shown.
-      classes: of the fit; labels may name further ones.
+      labels: one per node, or None.
+      score: [N] by the classifier.
     """
-    size = graphs.num_nodes(graph)
-    codes, number = (
-        np.full(size, -1),
-        {str(name): at for at, name in enumerate(classes)},
+    codes, label_names = _codes(labels, graphs.num_nodes(graph), classifier.classes_)
+    learned, told = classifier.labeled_, classifier.report_
+    held_out = codes >= 0
+    held_out[learned.nodes[learned.nodes < len(codes)]] = False
+    is_own = (
+        len(codes) > learned.nodes.max()
+        and int(held_out.sum()) == told.held_out
+        and int((codes < 0).sum()) == told.unlabeled
+        and known_nodes.digest(graph, learned.nodes) == learned.digest
+        and _are_among(classifier.calibration_scores_, score[held_out])
     )
-    given = [] if labels is None else list(labels)
-    texts = names(given, size, "labels") if given else []
-    for node, (label, text) in enumerate(zip(given, texts, strict=True)):
-        if not inputs.is_missing(label):
-            codes[node] = number.setdefault(text, len(number))
-    nobody = np.zeros(size, bool)
-    return Seen(graph, codes, holding_out.HeldOut(nobody, nobody), list(number))
+    return Seen(graph, codes, held_out & is_own, label_names, is_own)
+
+
+def _codes(
+    labels: Any, count: int, classes: Sequence
+) -> tuple[np.ndarray, Sequence[str]]:
+    """Returns each node's place among the labels' names, -1 for none, and the names."""
+    number = {str(name): at for at, name in enumerate(classes)}
+    codes = np.full(count, -1)
+    if labels is not None:
+        given = list(labels)
+        texts = names(given, count, "labels")
+        for node, (label, text) in enumerate(zip(given, texts, strict=True)):
+            if not inputs.is_missing(label):
+                codes[node] = number.setdefault(text, len(number))
+    return codes, list(number)
+
+
+def _are_among(some: np.ndarray, scores: np.ndarray) -> bool:
+    """Returns whether each of some scores is one of the others, up to rounding."""
+    if not len(scores):
+        return False
+    ordered = np.sort(scores.astype(np.float64))
+    above = np.searchsorted(ordered, some).clip(max=len(ordered) - 1)
+    below = (above - 1).clip(min=0)
+    gaps = np.minimum(np.abs(ordered[above] - some), np.abs(ordered[below] - some))
+    return bool((gaps <= 1e-4 * np.maximum(np.abs(some), 1e-2)).all())
 
 
 def findings(
@@ -64,8 +98,10 @@ def findings(
       threshold: None for the classifier's own.
     """
     forks.check()
-    graph, codes, held_out, label_names = seen
+    graph, codes, held_out, label_names, is_own = seen
     space, weights = look(classifier, graph)
+    scores = classifier.calibration_scores_.astype(answer.score.dtype)
+    can_say = is_own and bool(classifier.report_.calibration)
     return Findings(
         ids=names(range(len(codes)) if ids is None else ids, len(codes), "ids"),
         classes=[str(name) for name in classifier.classes_],
@@ -73,7 +109,7 @@ def findings(
         score=answer.score,
         spread=answer.spread,
         codes=codes,
-        held_out=held_out.all,
+        held_out=held_out,
         threshold=classifier.threshold_ if threshold is None else float(threshold),
         space=space,
         features=known_nodes.host_features(graph),
@@ -82,7 +118,7 @@ def findings(
         attention=weights,
         label_names=label_names,
         feature_names=classifier.feature_names_in_,
-        bounds=calibrated(classifier, answer.score[held_out.calibration], threshold),
+        bounds=calibrated(classifier, scores, threshold) if can_say else None,
         facts=_facts(classifier),
     )
 
@@ -129,22 +165,17 @@ def edge_weights(graph: jraph.GraphsTuple, logits: Sequence[jax.Array]) -> jax.A
     return total / len(logits)
 
 
-def calibrated(
-    classifier: Any, scores: np.ndarray, threshold: float | None
-) -> Bounds | None:
-    """Returns what calibration nodes allow to say at every threshold; None if few."""
-    count = len(scores)
-    if not count:
-        return None
-    keep = classifier.keep if classifier.threshold == "quantile" else None
+def calibrated(classifier: Any, scores: np.ndarray, threshold: float | None) -> Bounds:
+    """Returns what calibration nodes allow to say at every threshold."""
     if threshold is None:
+        keep = classifier.keep if classifier.threshold == "quantile" else None
         lost = bounds.lost_count(scores, classifier.threshold_, keep)
     else:
         lost = bounds.lost_count(scores, threshold, None)
     return Bounds(
         scores=np.sort(scores),
         lost=lost,
-        intervals=bounds.shares(count),
+        intervals=bounds.shares(len(scores)),
         confidence=bounds.CONFIDENCE,
     )
 

@@ -115,7 +115,8 @@ def _mean_square(graph: jraph.GraphsTuple) -> Array:
     """Returns the mean over nodes of the squared norm of their features."""
     x = graph.nodes
     if isinstance(x, SparseFeatures):
-        return reductions.add(jnp.sum(x.values**2)) / reductions.count(x)
+        nodes = reductions.count(jnp.zeros(x.shape[0]))
+        return reductions.add(jnp.sum(x.values**2)) / nodes
     return reductions.mean(jnp.sum(x**2, axis=-1))
 
 

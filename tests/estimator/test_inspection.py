@@ -79,18 +79,31 @@ def test_a_page_and_a_review_are_made(tmp_path, fitted, found):
     assert not labeled & {row.id for row in rows}
 
 
-def test_another_graph_has_no_bounds_and_shows_its_labels(tmp_path, graph, fitted):
+def test_a_loaded_model_knows_the_graph_of_its_fit(tmp_path, graph, fitted, found):
     fitted.save(tmp_path / "model")
     loaded = OODGATClassifier.load(tmp_path / "model")
     with pytest.raises(InputError, match="does not hold the graph"):
         loaded.review()
-    labels = np.where(graph[2] >= 0, graph[2], -1).astype(object)
-    labels[:3] = "a new one"
-    other = loaded.findings(None, *graph[:2], labels=labels)
-    assert other.bounds is None
-    assert [other.label_names[code] for code in other.codes[:3]] == 3 * ["a new one"]
-    assert set(other.label_names) == {"0", "1", "2", "3", "a new one"}
-    np.testing.assert_allclose(other.score, fitted.ood_score(), rtol=1e-5)
+    features, edges, labels = graph
+    again = loaded.findings(None, features, edges, labels=labels)
+    np.testing.assert_array_equal(again.held_out, found.held_out)
+    np.testing.assert_array_equal(again.bounds.intervals, found.bounds.intervals)
+    assert again.bounds.lost == found.bounds.lost
+    # Of another graph, and without labels, nothing is said.
+    some = edges[edges.sum(1) % 4 > 0]
+    assert loaded.findings(None, features, some, labels=labels).bounds is None
+    assert loaded.findings(None, features, edges).bounds is None
+    more = labels.astype(object)
+    more[np.flatnonzero(labels < 0)[:3]] = "a new one"
+    grown = loaded.findings(None, features, edges, labels=more)
+    assert grown.bounds is None
+    assert not grown.held_out.any()
+    assert list(grown.label_names) == ["0", "1", "2", "3", "a new one"]
+    assert (grown.codes == 4).sum() == 3
+    np.testing.assert_allclose(grown.score, found.score, rtol=1e-5)
+
+
+def test_another_threshold_moves_what_is_lost(fitted):
     moved = fitted.findings(threshold=0.0)
     assert (moved.unknown == moved.unlabeled).all()
     assert moved.bounds.lost == 30

@@ -155,7 +155,7 @@ def attributed(features, edges, labels):
     nodes = {
         node: {f"x{k}": float(value) for k, value in enumerate(row)}
         | ({"label": int(labels[node])} if labels[node] >= 0 else {})
-        for node, row in enumerate(features)
+        for node, row in reversed(list(enumerate(features)))  # rows are their names
     }
     pairs = [tuple(edge) for edge in edges.tolist()]
     return types.SimpleNamespace(nodes=nodes, adj=nodes, edges=lambda: pairs)

@@ -55,7 +55,7 @@ def expected(findings, threshold, keep=None):
 
 
 def threshold_of(page):
-    return page.run("Number(document.getElementById('exact').value)")
+    return page.run("Number(document.getElementById('slider').dataset.threshold)")
 
 
 def text_of(page, selector):
@@ -104,6 +104,7 @@ def test_dragging_the_line_moves_the_counts(page, findings):
         page.drag((left + width / 3, top + height / 2), end)
         threshold = page.run("Number(document.getElementById('slider').value)")
         assert abs(threshold / 1000 - share) < 0.02
+        assert shown(page) == expected(findings, threshold_of(page))
         seen.add(shown(page)["called"])
     assert len(seen) == 3
 
@@ -127,7 +128,8 @@ def test_the_slider_is_moved_by_keys(page, findings):
 
 def choose(page, name):
     page.run(
-        f"{{const field = document.getElementById('search'); field.value = {json.dumps(name)};"
+        "{const field = document.getElementById('search');"
+        f"field.value = {json.dumps(name)};"
         "field.dispatchEvent(new Event('input'));"
         "document.querySelector('#node-table button.node').click()}"
     )

@@ -12,9 +12,9 @@ import tempfile
 import time
 
 import numpy as np
-from support import chromium, report_cases
 
 from oodgat_jax import report
+from support import chromium, report_cases
 
 HOVER = """
 new Promise(done => {

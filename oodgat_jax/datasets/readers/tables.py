@@ -15,8 +15,8 @@ import csv
 import importlib.util
 import io
 import pathlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -142,10 +142,16 @@ def escaped(text: Any) -> Any:
         return f"'{text}"
 
 
-def table_text(header: Sequence[str], rows: Sequence[Sequence]) -> str:
+def table_text(header: Sequence[str], rows: Iterable[Sequence]) -> str:
     """Returns a CSV table."""
     out = io.StringIO()
+    write_table(out, header, rows)
+    return out.getvalue()
+
+
+def write_table(out: TextIO, header: Sequence[str], rows: Iterable[Sequence]) -> None:
+    """Writes a CSV table to an open file, row by row."""
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)
     writer.writerows(rows)
-    return out.getvalue()
+    out.flush()

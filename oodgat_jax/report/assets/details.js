@@ -12,12 +12,14 @@ const because = node => {
   const score = data.score[node], unknown = isUnknown(node);
   const others = neighborsOf(node).filter(each => each.node !== node);
   const high = others.filter(each => data.score[each.node] > Math.fround(state.threshold));
-  const parts = [`Its score, ${digits(score)}, is ${score > Math.fround(state.threshold) ? "above" : "not above"} ` +
+  const isAbove = score > Math.fround(state.threshold);
+  const parts = [`Its score, ${digits(score)}, is ${isAbove ? "above" : "not above"} ` +
     `the threshold ${digits(state.threshold)}.`];
   if (data.label[node] >= 0) parts.push(`It has the label ${labelName(node)}.`);
   if (others.length) {
-    let text = `${high.length} of the ${others.length} neighbors listed ${high.length === 1 ? "is" : "are"} above it too`;
-    if (meta.hasAttention) {
+    let text = `${high.length} of the ${others.length} neighbors listed ` +
+      `${high.length === 1 ? "is" : "are"} above it${isAbove ? " too" : ""}`;
+    if (meta.hasAttention && high.length) {
       const weight = high.reduce((sum, each) => sum + each.weight, 0);
       text += `; ${percent(weight)} of its attention goes to ${high.length === 1 ? "it" : "them"}`;
     }
@@ -25,7 +27,7 @@ const because = node => {
   } else parts.push("It has no neighbors: its own features alone speak.");
   const gap = Math.abs(score - state.threshold);
   if (meta.hasSpread && data.spread[node] > gap) {
-    parts.push("The members differ by more than it is away from the threshold: do not trust this one.");
+    parts.push("The members differ by more than its distance from the threshold: this is not sure.");
   }
   return {unknown, text: parts.join(" ")};
 };

@@ -122,6 +122,7 @@ const thresholdControls = () => {
   on("threshold", () => {
     slider.value = Math.round(STEPS * (state.threshold - range.low) / (range.high - range.low));
     slider.setAttribute("aria-valuetext", digits(state.threshold));
+    slider.dataset.threshold = state.threshold;  // the slider itself has steps
     if (document.activeElement !== exact) exact.value = Number(state.threshold.toPrecision(7));
     figures();
     clearTimeout(waiting);

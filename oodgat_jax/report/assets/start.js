@@ -8,7 +8,8 @@ map();
 groups();
 review();
 nodeTable();
-on("threshold", details);
+let detailsWaiting = 0;  // what is read aloud waits until the line stands still
+on("threshold", () => { clearTimeout(detailsWaiting); detailsWaiting = setTimeout(details, 150); });
 on("node", () => {
   details();
   if (state.node >= 0 && document.activeElement && document.activeElement.matches("button.node")) {
@@ -16,5 +17,6 @@ on("node", () => {
   }
 });
 find();
+details();
 tell("threshold");
 document.documentElement.dataset.ready = "yes";
