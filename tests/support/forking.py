@@ -10,6 +10,7 @@ import array
 import atexit
 import contextlib
 import functools
+import gc
 import importlib
 import json
 import os
@@ -229,4 +230,5 @@ def become(job, streams):
 if __name__ == "__main__":
     for name in MODULES:
         importlib.import_module(name)
+    gc.freeze()  # what is imported is no garbage, and need not be copied to look for it
     become(*serve(socket.socket(fileno=int(sys.argv[1]))))
