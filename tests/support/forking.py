@@ -95,7 +95,7 @@ def start(*command, cwd=None, env=None):
         os.close(err[1])
 
 
-def run(*command, timeout=300, **options):
+def run(*command, timeout=1800, **options):
     """A process that has ended, as `subprocess.run` returns it."""
     with start(*command, **options) as process:
         out, err = process.communicate(timeout)
