@@ -240,7 +240,7 @@ def _shapes(model: Model) -> "_Numbers":
 def _fits(found: Any, wanted: "_Numbers") -> bool:
     """Returns whether all leaves are there, each with the same axis of members."""
     shapes = _plain(wanted._asdict())  # the order of its leaves is that of the file
-    if jax.tree.structure(found) != jax.tree.structure(shapes):
+    if len({jax.tree.structure(tree) for tree in (found, shapes)}) > 1:
         return False
     leaves = jax.tree.leaves(found)
     if not all(isinstance(leaf, np.ndarray) and leaf.ndim for leaf in leaves):
