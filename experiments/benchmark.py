@@ -18,7 +18,9 @@ while all devices are busy with runs under way, validation included. Variants:
   one        sparse, one device, runs one after the other
   vmap       segment operations, one device, all runs in one `vmap`
 
-The columns GFLOP/s compare with what a plain dense product reaches in the same process.
+The columns GFLOP/s compare with what a plain dense product reaches in the same process,
+GB/s (rows of neighbors that a step reads) with what reading as many rows of that width
+in a random order reaches there.
 The output begins with the device and the versions: paste all of it into a report.
 
 --peer measures another implementation in the same run: rounds of ours and of the

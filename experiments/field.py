@@ -30,10 +30,10 @@ from experiments.support import field_table, study, study_flags, trainings
 from experiments.support.field_plan import Cell
 from experiments.support.study import Study
 from experiments.support.trainings import Keys, Training
-from oodgat_jax import experiment, metrics, splits
+from oodgat_jax import ensembles, experiment, metrics, splits
 from oodgat_jax.cli import app
 from oodgat_jax.methods import recipes
-from oodgat_jax.records import Record
+from oodgat_jax.records import Record, with_seeds
 from oodgat_jax.registry import check_name, check_names
 from oodgat_jax.types import Dataset, Split
 
@@ -120,7 +120,10 @@ def _training(
 
     def run(missing: Sequence[Keys]) -> Iterable[list[Record]]:
         result = train(cell, recipe, *seeds, load, title)
-        yield [record | keys for record in experiment.records(result)]
+        records = experiment.records(result)
+        if plan.has_ensemble(cell, seeds[1]):
+            records += _of_ensemble(result, records)
+        yield [record | keys for record in records]
 
     wanted = [w | keys for w in trainings.wanted(recipe, *named)]
     return Training(title, wanted, run, keys)
@@ -152,6 +155,22 @@ def train(
         for name, found in result.metrics.items()
     }
     return result._replace(metrics=experiment.without_failed(measured, result.states))
+
+
+def _of_ensemble(result: experiment.Result, records: Sequence[Record]) -> list[Record]:
+    """Returns the records of one ensemble of all runs, their scores averaged."""
+    found = []
+    for record in records:
+        if record["detector"] not in plan.ENSEMBLED:
+            continue
+        name, size = record["detector"], len(result.model_seeds) - len(result.failed)
+        (one,) = ensembles.ensembles(result, name, size, average="scores")
+        split = jax.tree.map(lambda leaf: leaf[:1], result.splits)
+        measured = _known_positive(one.scores[None], split)
+        measured |= {metric: np.array([v]) for metric, v in one.metrics.items()}
+        alone = with_seeds(record, result.model_seeds[:1].tolist())
+        found.append(alone | {"method": plan.ENSEMBLE, "metrics": measured})
+    return found
 
 
 def _known_positive(scores: np.ndarray, drawn: Split) -> dict[str, np.ndarray]:

@@ -24,6 +24,7 @@ LAYERS = (
     {"tables", "records"},
     {"experiment"},
     {"ensembles"},
+    {"report"},
     {"testing", "estimator"},
     {"cli"},
     {"experiments"},

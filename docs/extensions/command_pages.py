@@ -29,8 +29,10 @@ def describe(name: str) -> tuple[str, shared_flags.Definitions]:
         calls.append((text, shared_flags.chosen(shared, own)))
 
     with mock.patch.object(binaries, "run", record):
-        if name == OODGAT:
-            predict.console()
+        program, *words = name.split()
+        if program == OODGAT:
+            with mock.patch.object(sys, "argv", [OODGAT]):
+                predict.console(words)
             module = predict
         else:
             module = importlib.import_module(name)
@@ -52,6 +54,7 @@ class Command(SphinxDirective):
     """Shows a binary."""
 
     required_arguments = 1
+    final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
         """Returns the text and the flags as a list of definitions."""

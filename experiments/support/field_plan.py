@@ -68,6 +68,8 @@ ENTRIES = (
     Entry("gnnsafe++", "gnnsafe++", exposed=True, oracle="GNNSafe_coded"),
     Entry("nodesafe", "nodesafe", oracle="GNNSafe_coded"),
     Entry("nodesafe++", "nodesafe++", exposed=True),
+    Entry("mc-dropout", "mc-dropout", ("energy", "GNNSafe_coded", "total")),
+    Entry("gpn", "gpn"),
     Entry("oodgat", "oodgat", ("ATT", "ENT"), oracle="ATT"),
     Entry(
         "oodgat-unlabeled",
@@ -83,7 +85,10 @@ ENTRIES = (
         settings=AS_OTHERS_RAN_IT,
         oracle="ATT",
     ),
+    Entry("oodgat-plus", "oodgat-plus", chosen_by=BY_UNLABELED),
 )
+ENSEMBLE = "ensemble"  # of the runs of gcn-bn, where they share a split
+ENSEMBLED = ("energy", "GNNSafe_coded")  # its detectors
 
 
 def adamw(hyper: Hyper) -> optax.GradientTransformation:
@@ -179,8 +184,16 @@ def definition(cell: Cell) -> Method:
         return method
     if cell.protocol == "grasp":
         return method._replace(customize=choosing.by_validation_accuracy)
-    alone = {"validated_by": entry.oracle, "detectors": (entry.oracle,)}
-    return method._replace(customize=None, **alone)
+    detectors = (entry.oracle,)
+    return method._replace(
+        customize=None, validated_by=entry.oracle, detectors=detectors
+    )
+
+
+def has_ensemble(cell: Cell, model_seeds: list[int]) -> bool:
+    """Returns whether the runs of a cell make an ensemble too."""
+    several = len(model_seeds) > 1 and cell.chosen_by == BY_LOSS
+    return several and cell.entry.name == "gcn-bn"
 
 
 def _by_loss(method: Method) -> Any:

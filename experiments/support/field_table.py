@@ -49,7 +49,7 @@ ROWS = (
     Row("Mahalanobis", "gcn-bn", "Mahalanobis"),
     Row("kNN", "gcn-bn", "kNN"),
     Row("GNNSafe", "gcn-bn", "GNNSafe_coded"),
-    Row("GNNSafe, exposure in BatchNorm", "gcn-bn-seen", "GNNSafe_coded"),
+    Row("GNNSafe, exposed graph in BatchNorm", "gcn-bn-seen", "GNNSafe_coded"),
     Row("GNNSafe, isolated nodes kept", "gcn-bn", "GNNSafe"),
     Row("GRASP, as coded", "gcn-bn", "GRASP_coded"),
     Row("GRASP", "gcn-bn", "GRASP"),
@@ -57,7 +57,12 @@ ROWS = (
     Row("Dirichlet energy", "gcn-bn", "Dirichlet"),
     Row("Similarity propagation", "gcn-bn", "similarity"),
     Row("NODESAFE", "nodesafe", "GNNSafe_coded"),
-    Row("GPN", "gpn", "epistemic"),
+    Row("MC-dropout, propagated", "mc-dropout", "GNNSafe_coded"),
+    Row("MC-dropout, entropy", "mc-dropout", "total"),
+    Row("Ensemble, propagated", "ensemble", "GNNSafe_coded"),
+    Row("Ensemble, energy", "ensemble", "energy"),
+    Row("GPN", "gpn", "evidence"),
+    Row("GPN, features", "gpn", "evidence_features"),
     Row("OE, exposed", "oe", "maxlogit"),
     Row("Energy FT, exposed", "energy-ft", "energy"),
     Row("GNNSafe++, exposed", "gnnsafe++", "GNNSafe_coded"),
@@ -68,7 +73,8 @@ ROWS = (
     Row("OODGAT-ENT, by unlabeled nodes", "oodgat-unlabeled", "ENT", BY_UNLABELED),
     Row("OODGAT-ATT, as others ran it", "oodgat-decayed", "ATT"),
     Row("OODGAT-ENT, as others ran it", "oodgat-decayed", "ENT"),
-    Row("OODGAT-plus", "oodgat-plus", "ATT"),
+    Row("OODGAT+, fused", "oodgat-plus", "FUSED", BY_UNLABELED),
+    Row("OODGAT+, fused and propagated", "oodgat-plus", "FUSED+prop", BY_UNLABELED),
 )
 NOTE = (
     "Percent, mean ± standard deviation over {runs}; in parentheses, or under "

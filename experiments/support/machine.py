@@ -1,4 +1,4 @@
-"""Measures what the machine can do at best: dense products and memory copies."""
+"""Measures what the machine can do at best: dense products, copies, gathered rows."""
 
 import os
 import pathlib
@@ -12,10 +12,16 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from oodgat_jax import kernels
+from oodgat_jax.kernels import calling
 from oodgat_jax.training import capacity
+
+GATHERS = 1 << 20  # rows that are read at random
+MOST_ROWS = 1 << 21  # to choose from: 256 MB of 128 bytes, far beyond any cache
 
 
 class Peaks(NamedTuple):
@@ -40,6 +46,41 @@ def peaks() -> Peaks:
         matmul_gflops=2e-9 * count * side**3 / product,
         copy_gbytes=8e-9 * count * length / copy,
     )
+
+
+def gather_gbytes(rows: int, width: int) -> float | None:
+    """Measures how fast rows of a float32 matrix are read in a random order.
+
+    Every local device reads a matrix of its own, all of them at the same time; the best
+    of five. None without the native kernels, one of which is made for that.
+
+    Args:
+      rows: of the matrix, a million of which are read.
+      width: of a row, is rounded up to a multiple of 16.
+    """
+    if jax.default_backend() != "cpu" or not kernels.status().available:
+        return None
+    rows, width = min(rows, MOST_ROWS), -(-width // 16) * 16
+    order = np.random.default_rng(0).integers(rows, size=GATHERS, dtype=np.int32)
+    mesh = Mesh(jax.local_devices(), ("all",))
+    count = mesh.size
+    split, same = (NamedSharding(mesh, spec) for spec in (P("all"), P()))
+    matrices = jax.device_put(jnp.ones((count * rows, width)), split)
+    chosen = jax.device_put(order, same)
+
+    def gather(matrix, order):
+        return calling.call("oodgat_sum_rows", ((width,),), matrix, order)[0]
+
+    each = jax.jit(
+        jax.shard_map(
+            gather,
+            mesh=mesh,
+            in_specs=(P("all"), P()),
+            out_specs=P("all"),
+            check_vma=False,
+        )
+    )
+    return 4e-9 * count * GATHERS * width / _seconds(lambda: each(matrices, chosen))
 
 
 def describe() -> dict[str, str | int]:

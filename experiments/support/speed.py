@@ -25,6 +25,8 @@ HEADER = (
     "ns/edge",
     "GFLOP/s",
     "of matmul",
+    "GB/s",
+    "of gather",
 )
 PEER_HEADER = ("peer", "peer ms", "times faster", "in CPU time")
 BESIDE = (
@@ -99,10 +101,19 @@ def _row(record: Record, beside: bool) -> list[tables.Cell]:
         f"{1e6 * ms / record['edges']:.0f}",
         f"{record['gflops']:.1f}",
         f"{100 * record['gflops'] / record['matmul_gflops']:.0f} %",
+        *_gathered(record),
     ]
     if beside:
         texts += _peer(record) if "peer" in record else [""] * len(PEER_HEADER)
     return [tables.Cell(text) for text in texts]
+
+
+def _gathered(record: Record) -> list[str]:
+    """Returns the rate of gathered rows, and its share of what can be reached."""
+    rate, best = record.get("gathered_gbytes"), record.get("gather_gbytes")
+    if rate is None or best is None:
+        return ["", ""]
+    return [f"{rate:.1f}", f"{100 * rate / best:.0f} %"]
 
 
 def _peer(record: Record) -> list[str]:

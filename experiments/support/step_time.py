@@ -20,6 +20,7 @@ from oodgat_jax.types import Dataset
 
 EDGES_PER_NODE = 20
 LEAST_CHECKS = 6  # so that most calls of a run do not start it
+CHECK_EVERY = training.Schedule(1).check_every
 NO_PATIENCE = 1_000_000  # no run stops before the last step
 
 
@@ -86,7 +87,8 @@ class Session:
 
     def record(self, ms: float) -> dict[str, Any]:
         """Returns all that is known of the job, given the time of a step."""
-        flops = step_flops(self._graph, self._recipe, self._dataset.num_classes)
+        given = self._graph, self._recipe, self._dataset.num_classes
+        flops, gathered = step_flops(*given), step_gathers(*given)
         memory = machine.peak_memory_gb()
         return {
             "dataset": self._dataset.name,
@@ -105,6 +107,8 @@ class Session:
             "peak_memory_gb": memory,
             "machine": machine.describe(),
             **machine.peaks()._asdict(),
+            "gathered_gbytes": gathered.bytes / ms / 1e6,
+            "gather_gbytes": machine.gather_gbytes(gathered.rows, gathered.width),
         }
 
     def write_for_peer(self, path: str) -> None:
@@ -175,6 +179,27 @@ def step_flops(graph, recipe: recipes.Recipe, num_classes: int) -> int:
     first = 2 * 2 * stored * heads * hidden
     middle = 3 * 2 * nodes * (heads * hidden) * (heads * num_classes)
     return first + middle + 4 * 2 * edges * heads * (hidden + num_classes)
+
+
+class Gathers(NamedTuple):
+    """What a step reads row by row, in the order of the edges."""
+
+    bytes: float  # of a step, validation every ten steps included
+    rows: int  # of the widest matrix that is read so: a node and head each
+    width: int  # of its rows
+
+
+def step_gathers(graph, recipe: recipes.Recipe, num_classes: int) -> Gathers:
+    """Counts the rows that the native kernels gather in a step; see `step_flops`.
+
+    Per layer a row for every edge and head that is kept, forward and backward, and one
+    for every edge and head in a validation.
+    """
+    heads, hidden = int(recipe.get("heads", 1)), int(recipe["hidden"])
+    kept = 1.0 - float(recipe.get("attention_dropout", 0.0))
+    rows = (2 * kept + 1 / CHECK_EVERY) * graph.senders.shape[0] * heads
+    nodes = graphs.num_nodes(graph)
+    return Gathers(4 * rows * (hidden + num_classes), nodes * heads, hidden)
 
 
 def _dataset(job: Job) -> Dataset:

@@ -12,8 +12,10 @@ from experiments import (
     homophily,
     no_ood_labels,
     post_hoc,
+    robust,
     sensitivity,
     tune,
+    unknown_groups,
     visualize,
 )
 from experiments.support.study import Study
@@ -21,11 +23,13 @@ from experiments.support.study import Study
 STUDIES: tuple[Study, ...] = (
     findings.STUDY,
     end_to_end.STUDY,
+    robust.STUDY,
     tune.STUDY,
     post_hoc.STUDY,
     gkde.STUDY,
     field.STUDY,
     no_ood_labels.STUDY,
+    unknown_groups.STUDY,
     benchmark.STUDY,
     benchmark.SCALE,
     homophily.STUDY,

@@ -1,7 +1,10 @@
 """What the command `oodgat` writes: predictions, a picture, and a summary."""
 
 import collections
+import io
 import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,56 +14,73 @@ from oodgat_jax.datasets.readers import tables
 from oodgat_jax.estimator import OODGATClassifier, bounds, inputs
 from oodgat_jax.estimator.answers import Answer, Report
 from oodgat_jax.estimator.inputs import UNKNOWN
+from oodgat_jax.report import Suggestion
 from oodgat_jax.types import InputError
 
 COLOURS = ("#3b6ea8", "#d1793a")
 BINS = 50
+ROWS = 4096  # of a table, turned into text at a time
+NAME = 40  # characters of a class's name that are kept apart for it
 PICTURES = (".png", ".svg", ".pdf")
 
 
+class Result(NamedTuple):
+    """What was found in a graph."""
+
+    nodes: tables.Nodes
+    model: OODGATClassifier
+    answer: Answer
+    predictions: np.ndarray  # [N] classes, or -1
+    threshold: float
+
+
 def write(
-    path: pathlib.Path,
-    nodes: tables.Nodes,
-    model: OODGATClassifier,
-    answer: Answer,
-    predictions: np.ndarray,
-    verdict: str = "unknown",
-    escape: bool = True,
+    path: pathlib.Path, result: Result, verdict: str = "unknown", escape: bool = True
 ) -> None:
     """Writes the predictions as a table or as arrays, whole or not at all.
 
     Args:
       path: ends in .csv or .npz.
-      nodes: of the graph.
-      model: that predicted.
-      answer: of the model.
-      predictions: [N] classes, or -1.
+      result: what is written.
       verdict: the table's word for a node of no known class.
       escape: whether the table's text is safe to open in a spreadsheet.
     """
     if path.suffix != ".npz":
-        header, rows = _table(nodes, model, answer, predictions, verdict)
+        header, rows = _table(result, verdict)
         if escape:
             header = [tables.escaped(name) for name in header]
-            rows = [[*map(tables.escaped, row[:2]), *row[2:]] for row in rows]
-        atomic_files.text(path, tables.table_text(header, rows))
+            rows = ([*map(tables.escaped, row[:2]), *row[2:]] for row in rows)
+        with atomic_files.file(path) as file:
+            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+            tables.write_table(text, header, rows)
+            text.detach()
         return
     with atomic_files.file(path) as file:
         np.savez_compressed(
             file,
-            ids=np.array(nodes.ids),
-            prediction=predictions.astype(str),
-            classes=model.classes_.astype(str),
-            score=answer.score,
-            spread=answer.spread,
-            probabilities=answer.probabilities,
+            ids=np.array(result.nodes.ids),
+            prediction=result.predictions.astype(str),
+            classes=result.model.classes_.astype(str),
+            score=result.answer.score,
+            spread=result.answer.spread,
+            probabilities=result.answer.probabilities,
         )
 
 
-def draw(
-    path: pathlib.Path, score: np.ndarray, labels: list | None, threshold: float
+def write_review(
+    path: pathlib.Path, rows: Sequence[Suggestion], escape: bool = True
 ) -> None:
+    """Writes a table of nodes to label, with an empty column for the labels."""
+    shown = [[*row[:1], f"{row.score:.6g}", *row[2:]] for row in rows]
+    if escape:
+        shown = [[tables.escaped(cell) for cell in row] for row in shown]
+    atomic_files.text(path, tables.table_text(Suggestion._fields, shown))
+
+
+def draw(path: pathlib.Path, result: Result) -> None:
     """Draws a histogram of the scores, labeled and other nodes apart."""
+    score, labels = result.answer.score, result.nodes.labels
+    threshold = result.threshold
     figure = Figure(figsize=(6, 3.2))
     axis = figure.subplots()
     low, high = float(score.min()), float(score.max())
@@ -84,20 +104,20 @@ def draw(
         figure.savefig(file, dpi=120, format=path.suffix.removeprefix("."))
 
 
-def summary(
-    model: OODGATClassifier,
-    predictions: np.ndarray,
-    threshold: float,
-    fitted_here: bool,
-) -> str:
+def summary(result: Result, fitted_here: bool) -> str:
     """Returns what was found and, of a fit, what to expect of it."""
-    counts = collections.Counter(predictions.tolist())
-    unknown = counts.pop(UNKNOWN, 0)
+    counts = _counts(result)
+    unknown, total = counts.pop(UNKNOWN, 0), len(result.predictions)
+    names = [str(name) for name in result.model.classes_.tolist()]
+    width = min(max(map(len, names)), NAME)
     lines = [
-        f"{len(predictions)} nodes, {model.n_features_in_} features; "
-        f"{unknown} ({unknown / len(predictions):.1%}) are called unknown, their score "
-        f"being above {threshold:.4g}.",
-        *(f"  {name}: {counts.get(name, 0)}" for name in model.classes_.tolist()),
+        f"{total} nodes, {result.model.n_features_in_} features; "
+        f"{unknown} ({unknown / total:.1%}) are called unknown, their score "
+        f"being above {result.threshold:.4g}.",
+        *(
+            f"  {name:<{width}}  {count:>{len(str(total))}}  {count / total:6.1%}"
+            for name, count in zip(names, counts.values(), strict=True)
+        ),
     ]
     if not fitted_here:
         lines.append(
@@ -105,7 +125,29 @@ def summary(
             "known nodes of this one are called unknown was not measured."
         )
         return "\n".join(lines)
-    return "\n".join([*lines, *expectations(model.report_)])
+    return "\n".join([*lines, *expectations(result.model.report_)])
+
+
+def facts(result: Result, fitted_here: bool, written: list[str]) -> dict[str, Any]:
+    """Returns the summary for machines: numbers, strings and None alone."""
+    counts = _counts(result)
+    return {
+        "nodes": len(result.predictions),
+        "features": int(result.model.n_features_in_),
+        "method": result.model.method,
+        "threshold": float(result.threshold),
+        "unknown": counts.pop(UNKNOWN, 0),
+        "classes": {str(name): count for name, count in counts.items()},
+        "report": result.model.report_._asdict() if fitted_here else None,
+        "written": written,
+    }
+
+
+def _counts(result: Result) -> dict[Any, int]:
+    """Returns the nodes of every class, in their order, and of none."""
+    found = collections.Counter(result.predictions.tolist())
+    names = (*result.model.classes_.tolist(), UNKNOWN)
+    return {name: found.get(name, 0) for name in names}
 
 
 def expectations(report: Report) -> list[str]:
@@ -153,14 +195,17 @@ def check_verdict(verdict: str, classes: list) -> None:
         )
 
 
-def _table(nodes, model, answer, predictions, verdict) -> tuple[list[str], list[list]]:
-    classes = model.classes_.tolist()
+def _table(result: Result, verdict: str) -> tuple[list[str], Iterator[list]]:
+    """Returns the header and, one after the other, the rows of a table."""
     header = ["id", "prediction", "score", "spread"]
-    header += [f"p_{name}" for name in classes]
-    named = [verdict if label == UNKNOWN else label for label in predictions.tolist()]
+    header += [f"p_{name}" for name in result.model.classes_.tolist()]
+    labels = result.predictions.tolist()
+    answer = result.answer
     numbers = np.column_stack([answer.score, answer.spread, answer.probabilities])
-    rows = [
-        [name, label, *(f"{number:.6g}" for number in row)]
-        for name, label, row in zip(nodes.ids, named, numbers.tolist(), strict=True)
-    ]
+    blocks = range(0, len(numbers), ROWS)
+    cells = (row for at in blocks for row in numbers[at : at + ROWS].tolist())
+    rows = (
+        [name, verdict if label == UNKNOWN else label, *(f"{n:.6g}" for n in row)]
+        for name, label, row in zip(result.nodes.ids, labels, cells, strict=True)
+    )
     return header, rows

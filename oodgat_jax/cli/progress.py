@@ -25,6 +25,7 @@ class Line:
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty()
         self._began = self._shown = time.monotonic()
+        self._first: tuple[float, int] | None = None  # when, and after which steps
 
     def __enter__(self) -> "Line":
         self._show("starting, compiling")
@@ -38,7 +39,20 @@ class Line:
         """Shows where the runs are."""
         over = progress.finished == progress.total
         if self._live or over or time.monotonic() - self._shown >= LOG_EVERY:
-            self._show(describe(progress))
+            self._show(describe(progress) + self._left(progress))
+        if self._first is None:  # compiling is behind it
+            self._first = time.monotonic(), progress.steps
+
+    def _left(self, progress: Progress) -> str:
+        """Returns the time that remains at most; runs that stop early need less."""
+        if self._first is None or not progress.left:
+            return ""
+        began, steps = self._first
+        done = progress.steps - steps
+        if done <= 0:
+            return ""
+        seconds = progress.left * (time.monotonic() - began) / done
+        return f", at most {duration(seconds)} left"
 
     def _show(self, text: str) -> None:
         if self._quiet:
@@ -51,6 +65,15 @@ class Line:
         else:
             self._stream.write(f"{text}\n")
         self._stream.flush()
+
+
+def duration(seconds: float) -> str:
+    """Returns a time for people, in the unit that suits it."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 6000:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 def describe(progress: Progress) -> str:

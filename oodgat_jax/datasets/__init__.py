@@ -1,6 +1,6 @@
 """Raw files or arrays -> Dataset: the table of data sets, readers, download, cache."""
 
-from oodgat_jax.datasets.arrays import from_arrays
+from oodgat_jax.datasets.array_dataset import from_arrays
 from oodgat_jax.datasets.catalog import DATASETS
 from oodgat_jax.datasets.loading import digits, is_available, load, register_dataset
 from oodgat_jax.datasets.source import Source

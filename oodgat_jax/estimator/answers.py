@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oodgat_jax.estimator import bounds
+from oodgat_jax.estimator.inputs import UNKNOWN
 
 
 class Answer(NamedTuple):
@@ -49,6 +50,17 @@ class Report(NamedTuple):
     lost_low: float | None = None  # 95 % interval of the share of known nodes above
     lost_high: float | None = None
     least_unknown: float | None = None  # share of the unlabeled nodes, 95 % sure
+
+
+def verdicts(answer: Answer, classes: np.ndarray, threshold: float) -> np.ndarray:
+    """Returns the class of every node, or -1 where the score is above: [N]."""
+    known = classes[answer.probabilities.argmax(1)]
+    if not np.issubdtype(known.dtype, np.number):
+        known = known.astype(object)
+    elif np.issubdtype(known.dtype, np.unsignedinteger):
+        known = known.astype(np.int64)
+    known[answer.score > threshold] = UNKNOWN
+    return known
 
 
 def report(

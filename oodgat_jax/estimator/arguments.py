@@ -8,7 +8,7 @@ from typing import Any
 
 from oodgat_jax import experiment
 from oodgat_jax.detectors import DETECTORS
-from oodgat_jax.estimator import scaling
+from oodgat_jax.estimator import preparation, scaling
 from oodgat_jax.estimator.thresholds import THRESHOLDS
 from oodgat_jax.methods import recipes
 from oodgat_jax.registry import check_name
@@ -29,6 +29,7 @@ def check(arguments: dict[str, Any]) -> recipes.Recipe:
         check_share(name, arguments[name])
     check_threshold(arguments["threshold"])
     scaling.check_scale(arguments["scale"])
+    preparation.check_arguments(arguments["missing"], arguments["categorical"])
     if not isinstance(arguments["directed"], bool):
         raise InputError(
             f"directed must be True or False, not {arguments['directed']!r}."
@@ -69,6 +70,12 @@ def check_number(name: str, value: Any) -> None:
     """Raises InputError unless it is a finite number."""
     if not _is_number(value) or not math.isfinite(value):
         raise InputError(f"{name} must be a finite number, not {value!r}.")
+
+
+def check_count(name: str, value: Any) -> None:
+    """Raises InputError unless it is a whole number of at least 1."""
+    if not is_whole(value) or value < 1:
+        raise InputError(f"{name} must be a whole number, at least 1, not {value!r}.")
 
 
 def check_seed(value: Any) -> None:

@@ -34,6 +34,18 @@ def share(count: int, total: int, confidence: float = CONFIDENCE) -> Interval:
     return Interval(float(low), float(high))
 
 
+def shares(total: int, confidence: float = CONFIDENCE) -> np.ndarray:
+    """Returns the interval of `share` for every count from 0 to `total`: [total + 1, 2]
+    float64."""
+    from scipy import stats
+
+    tail, counts = (1.0 - confidence) / 2, np.arange(total + 1)
+    low, high = np.zeros(total + 1), np.ones(total + 1)
+    low[1:] = stats.beta.ppf(tail, counts[1:], total - counts[1:] + 1)
+    high[:-1] = stats.beta.ppf(1 - tail, counts[:-1] + 1, total - counts[:-1])
+    return np.stack([low, high], 1)
+
+
 def least_unknown(
     called: int, unlabeled: int, lost: int, calibration: int,
     confidence: float = CONFIDENCE,

@@ -13,19 +13,22 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from oodgat_jax import graphs, training
-from oodgat_jax.datasets import arrays
+from oodgat_jax import report as pages
+from oodgat_jax.datasets import other_libraries
 from oodgat_jax.estimator import (
     answers,
     arguments,
-    feature_names,
     forks,
     holding_out,
     inputs,
+    inspection,
     known_nodes,
     members,
     persistence,
+    preparation,
     saved_state,
     scaling,
+    thresholds,
 )
 from oodgat_jax.estimator.answers import Answer, Labeled
 from oodgat_jax.estimator.inputs import UNKNOWN
@@ -61,6 +64,10 @@ class OODGATClassifier(BaseEstimator):
         every fit.
       scale: "standard" to center dense features and divide them by their deviation,
         "none" to take them as they are; sparse ones always are.
+      missing: a key of `preparation.MISSING`: "refuse" a missing number, or put the
+        "mean" of its column or "zero" in its place.
+      categorical: columns of text, each encoded as zeros and ones, one per value; only
+        features with named columns have them.
     """
 
     def __init__(
@@ -75,6 +82,8 @@ class OODGATClassifier(BaseEstimator):
         directed: bool = False,
         random_state: int | None = 0,
         scale: str = "standard",
+        missing: str = "refuse",
+        categorical: Sequence[str] = (),
     ):
         self.method = method
         self.detector = detector
@@ -86,12 +95,14 @@ class OODGATClassifier(BaseEstimator):
         self.directed = directed
         self.random_state = random_state
         self.scale = scale
+        self.missing = missing
+        self.categorical = categorical
 
     def fit(
         self,
         features: Any,
-        edges: Any,
-        labels: Any,
+        edges: Any = None,
+        labels: Any = None,
         *,
         validation: Any = None,
         exposure: Any = None,
@@ -101,7 +112,8 @@ class OODGATClassifier(BaseEstimator):
         """Trains the members and chooses the threshold.
 
         Args:
-          features: [N, F], dense or scipy sparse, or a table with named columns.
+          features: [N, F], dense or scipy sparse, or a table of pandas, polars or
+            Arrow; or one graph with all, see `datasets.other_libraries.unpack`.
           edges: pairs [E, 2], a scipy sparse matrix [N, N] or a networkx graph.
           labels: one per node, of any kind; -1 where there is none.
           validation: [N] bool, labeled nodes to hold out; drawn by default.
@@ -113,8 +125,11 @@ class OODGATClassifier(BaseEstimator):
         recipe = arguments.check(self.get_params(deep=False))
         forks.check()
         seed = arguments.seed(self.random_state)
-        names = feature_names.of(features, names)
-        matrix = arrays.as_features(features)
+        if edges is None and labels is None:
+            features, edges, labels = other_libraries.unpack(features)
+        table = preparation.as_table(features, names, self.categorical)
+        prepared = preparation.fit(table, self.missing)
+        matrix, known = preparation.apply(table, prepared, self.missing)
         scaled = scaling.fit(matrix, self.scale)
         graph = self._graph(matrix, edges, scaled)
         classes, codes = inputs.labels(labels, graphs.num_nodes(graph))
@@ -127,8 +142,12 @@ class OODGATClassifier(BaseEstimator):
             self._method(), recipe, graph, split, len(classes), keys, progress
         )
         self._keep(states, graph, split, recipe, classes)
-        self.feature_names_in_, self.scaling_ = names, scaled
+        self.feature_names_in_, self.scaling_ = known, scaled
+        self.preparation_ = prepared
         self._fitted_with = self._binding()
+        self._seen: inspection.Seen | None = inspection.Seen(
+            graph, codes, held_out.all, [str(name) for name in classes], is_own=True
+        )
         self._decide(codes, held_out, int((states.failed_at >= 0).sum()))
         return self
 
@@ -158,15 +177,20 @@ class OODGATClassifier(BaseEstimator):
             raise InputError(
                 "Features and edges belong together: give both, edges=[] for none."
             )
+        return self._answer(self._other_graph(features, edges, names))
+
+    def _other_graph(self, features: Any, edges: Any, names: Any) -> jraph.GraphsTuple:
         self._check_unchanged()
-        matrix = self._matched(features, names)
+        table = preparation.as_table(features, names, self.categorical)
+        table = preparation.match(table, self.feature_names_in_, self.preparation_)
+        matrix, _ = preparation.apply(table, self.preparation_, self.missing)
         width = matrix.shape[1]
         if width != self.n_features_in_:
             raise InputError(
                 f"The model was fitted to {self.n_features_in_} features, but these "
                 f"have {width}: give the same columns in the same order."
             )
-        return self._answer(self._graph(matrix, edges, self.scaling_))
+        return self._graph(matrix, edges, self.scaling_)
 
     def predict(self, features: Any = None, edges: Any = None) -> np.ndarray:
         """Returns the class of every node, or -1 for unknown: [N]."""
@@ -194,14 +218,8 @@ class OODGATClassifier(BaseEstimator):
         self._check_fitted()
         if threshold is not None:
             arguments.check_number("threshold", threshold)
-        known = self.classes_[answer.probabilities.argmax(1)]
-        if not np.issubdtype(known.dtype, np.number):
-            known = known.astype(object)
-        elif np.issubdtype(known.dtype, np.unsignedinteger):
-            known = known.astype(np.int64)
         above = self.threshold_ if threshold is None else threshold
-        known[answer.score > above] = UNKNOWN
-        return known
+        return answers.verdicts(answer, self.classes_, above)
 
     def threshold_for(
         self, answer: Answer, threshold: str | float, keep: float | None = None
@@ -221,6 +239,62 @@ class OODGATClassifier(BaseEstimator):
             return float(threshold)
         return THRESHOLDS[threshold](self.calibration_scores_, answer.score, keep)
 
+    def findings(
+        self,
+        ids: Any = None,
+        features: Any = None,
+        edges: Any = None,
+        *,
+        labels: Any = None,
+        names: Sequence[str] | None = None,
+        threshold: float | None = None,
+    ) -> pages.Findings:
+        """Returns what `report` and `review` are made of, as arrays.
+
+        Args:
+          ids: names of the nodes; by default their row numbers.
+          features: of another graph than the fitted one, as for `answer`.
+          edges: of that graph.
+          labels: of that graph, if it has any, as for `fit`.
+          names: of its features.
+          threshold: if not the model's own; see `threshold_for`.
+        """
+        answer = self.answer(features, edges, names=names)
+        seen = self._seen
+        if features is not None:
+            with warnings.catch_warnings():  # `answer` has said it
+                warnings.simplefilter("ignore")
+                graph = self._other_graph(features, edges, names)
+            seen = inspection.recognize(self, graph, labels, answer.score)
+        assert seen is not None
+        return inspection.findings(self, seen, answer, ids, threshold)
+
+    def report(self, path: str | pathlib.Path, ids: Any = None, **graph: Any) -> None:
+        """Writes one page to look at: scores, a map, groups, what to label next.
+
+        Args:
+          path: of an HTML file, which opens from disk and needs no network.
+          ids: names of the nodes; by default their row numbers.
+          **graph: another graph than the fitted one, or another threshold, see
+            `findings`.
+        """
+        pages.write(pathlib.Path(path), pages.build(self.findings(ids, **graph)))
+
+    def review(
+        self, count: int = 30, ids: Any = None, **graph: Any
+    ) -> list[pages.Suggestion]:
+        """Returns the unlabeled nodes whose label would tell most, the best first.
+
+        Args:
+          count: at most so many.
+          ids: names of the nodes; by default their row numbers.
+          **graph: another graph than the fitted one, or another threshold, see
+            `findings`.
+        """
+        arguments.check_count("count", count)
+        found = self.findings(ids, **graph)
+        return pages.suggest(found, pages.find_groups(found), count)
+
     def save(self, folder: str | pathlib.Path) -> None:
         """Writes the model to a folder, whole or not at all."""
         self._check_fitted()
@@ -234,7 +308,8 @@ class OODGATClassifier(BaseEstimator):
         model = persistence.load(pathlib.Path(folder))
         loaded = cls(**model.arguments)
         saved_state.restore(loaded, model)
-        loaded._fitted, loaded._fitted_with = None, loaded._binding()
+        loaded._fitted, loaded._seen = None, None
+        loaded._fitted_with = loaded._binding()
         return loaded
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -246,7 +321,7 @@ class OODGATClassifier(BaseEstimator):
 
     def _binding(self) -> dict[str, Any]:
         """Returns the arguments without which the parameters mean nothing."""
-        names = ("method", "detector", "settings", "directed")
+        names = ("method", "detector", "settings", "directed", "missing", "categorical")
         return copy.deepcopy({name: getattr(self, name) for name in names})
 
     def _check_unchanged(self) -> None:
@@ -257,26 +332,12 @@ class OODGATClassifier(BaseEstimator):
                     f"{self._fitted_with[name]!r} to {value!r}: call fit again."
                 )
 
-    def _matched(self, features: Any, names: Sequence[str] | None) -> Any:
-        """Returns the features [N, F] with the fit's columns in the fit's order."""
-        given = feature_names.of(features, names)
-        matrix = arrays.as_features(features)
-        if given is None or self.feature_names_in_ is None:
-            return matrix
-        found = feature_names.match(self.feature_names_in_, given)
-        if found.extra:
-            warnings.warn(
-                f"The features {feature_names.shown(found.extra)} are left out: the "
-                "model was fitted without them.",
-                stacklevel=3,
-            )
-        return matrix[:, found.columns]
-
     def _graph(
         self, matrix: Any, edges: Any, scaled: scaling.Scaling | None
     ) -> jraph.GraphsTuple:
         capacity.check_features(matrix.shape, is_dense=scaled is not None)
         pairs = inputs.edges(edges, matrix.shape[0], self.directed)
+        capacity.check_edges(len(pairs[0]))
         return graphs.from_edges(scaling.apply(matrix, scaled), *pairs)
 
     def _held_out(
@@ -304,22 +365,14 @@ class OODGATClassifier(BaseEstimator):
     ) -> None:
         """Chooses the threshold, and reports what it does."""
         fitted = self.answer()
-        score, calibration = fitted.score, held_out.calibration
-        # Few nodes serve better together; of them, nothing is then said.
-        judged = calibration if calibration.any() else held_out.choosing
-        self.calibration_scores_ = np.sort(score[judged]).astype(np.float64)
-        if isinstance(self.threshold, str):
-            # Calibration nodes count as unlabeled here, as in training.
-            others = score[(codes < 0) | calibration]
-            choose = THRESHOLDS[self.threshold]
-            self.threshold_ = choose(score[judged], others, self.keep)
-        else:
-            self.threshold_ = float(self.threshold)
+        self.calibration_scores_, self.threshold_ = thresholds.choose(
+            self.threshold, self.keep, fitted.score, codes, held_out
+        )
         self.report_ = answers.report(
             fitted,
             codes,
             held_out.all,
-            calibration,
+            held_out.calibration,
             self.threshold_,
             self.keep if self.threshold == "quantile" else None,
             failed,

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oodgat_jax.datasets import arrays
 from oodgat_jax.types import InputError
 
 SHOWN = 5  # names in a message
@@ -25,7 +26,7 @@ def of(features: Any, names: Sequence[str] | None = None) -> list[str] | None:
     """
     if names is not None and not hasattr(names, "__iter__"):
         raise InputError(f"names must be a list of strings, not {names!r}.")
-    given = list(names) if names is not None else _columns(features)
+    given = list(names) if names is not None else arrays.column_names(features)
     if given is None:
         return None
     width = np.shape(features)[1] if len(np.shape(features)) == 2 else len(given)
@@ -62,12 +63,3 @@ def shown(names: Sequence[str]) -> str:
     """Returns some names for a message."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(f"'{name}'" for name in names[:SHOWN]) + more
-
-
-def _columns(features: Any) -> list[str] | None:
-    """Returns the columns of a table like pandas' if they are strings, as sklearn."""
-    columns = getattr(features, "columns", None)
-    if columns is None or callable(columns):
-        return None
-    found = list(columns)
-    return found if found and all(isinstance(name, str) for name in found) else None

@@ -103,6 +103,9 @@ def _check_classes(classes: Sequence, codes: np.ndarray) -> None:
 def _as_list(given: Any) -> list:
     if isinstance(given, np.ma.MaskedArray) and given.ndim == 1:
         return given.tolist()  # None where it is masked
+    found = arrays.entries(given)
+    if found is not None:
+        return [_as_python(value) for value in found]
     if hasattr(given, "__array__") or hasattr(given, "detach"):
         array = arrays.as_array(given)  # of numpy, pandas, JAX or PyTorch
         if array.ndim != 1:

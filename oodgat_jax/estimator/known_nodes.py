@@ -12,7 +12,7 @@ from oodgat_jax.estimator import holding_out
 from oodgat_jax.estimator.answers import Labeled
 from oodgat_jax.estimator.inputs import UNKNOWN
 from oodgat_jax.graphs.sparse import SparseFeatures
-from oodgat_jax.types import InputError, Split
+from oodgat_jax.types import Features, InputError, Split
 
 
 def as_split(
@@ -40,11 +40,17 @@ def as_split(
 
 def digest(graph: jraph.GraphsTuple, nodes: np.ndarray) -> str:
     """Returns the SHA-256 of some nodes' features."""
-    features = graph.nodes
-    if isinstance(features, SparseFeatures):
-        values, pattern = np.asarray(features.values), features.pattern
-        parts = (values, np.asarray(pattern.columns), np.asarray(pattern.row_ptr))
-        features = scipy.sparse.csr_array(parts, shape=features.shape)[nodes].toarray()
-    else:
-        features = np.asarray(features)[nodes]
+    features = host_features(graph)[nodes]
+    if not isinstance(features, np.ndarray):
+        features = features.toarray()
     return hashlib.sha256(np.ascontiguousarray(features).tobytes()).hexdigest()
+
+
+def host_features(graph: jraph.GraphsTuple) -> Features:
+    """Returns a graph's features [N, F] as a numpy array or a scipy matrix."""
+    features = graph.nodes
+    if not isinstance(features, SparseFeatures):
+        return np.asarray(features)
+    values, pattern = np.asarray(features.values), features.pattern
+    parts = (values, np.asarray(pattern.columns), np.asarray(pattern.row_ptr))
+    return scipy.sparse.csr_array(parts, shape=features.shape)

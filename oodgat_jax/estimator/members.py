@@ -11,6 +11,7 @@ from oodgat_jax import evaluation, experiment, methods, splits, training
 from oodgat_jax.estimator import forks, known_nodes
 from oodgat_jax.estimator.answers import Answer, Labeled
 from oodgat_jax.methods import METHODS, Method, recipes
+from oodgat_jax.training import capacity
 from oodgat_jax.types import InputError, Split
 
 
@@ -34,6 +35,7 @@ def train(
     module = recipes.module(method, recipe, num_classes)
     methods.check_needs(method, module, graph.nodes.shape[1])
     methods.check_exposure(method, split)
+    capacity.check_run(graph)
     count = len(keys)
     runs = experiment.make_runs(method, [recipe] * count, [split] * count, keys)
     runs = methods.prepare(method, module, graph, runs)

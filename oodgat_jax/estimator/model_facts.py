@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oodgat_jax import experiment
-from oodgat_jax.estimator import arguments, inputs
+from oodgat_jax.estimator import arguments, inputs, preparation
 from oodgat_jax.estimator.answers import Report
 from oodgat_jax.methods import recipes
 from oodgat_jax.types import InputError
@@ -128,6 +128,30 @@ def _names(value: Any, facts: Mapping[str, Any]) -> bool:
     return right and all(isinstance(name, str) for name in value)
 
 
+def _preparation(value: Any, facts: Mapping[str, Any]) -> bool:
+    if not isinstance(value, dict) or set(value) != {"categories", "means"}:
+        return False
+    categories, means = value["categories"], value["means"]
+    given = facts["arguments"]
+    if not isinstance(categories, dict) or set(categories) != set(given["categorical"]):
+        return False
+    if not all(_are_values(values) for values in categories.values()):
+        return False
+    width = facts["num_features"] - sum(map(len, categories.values()))
+    if given["missing"] != "mean":
+        return means is None and width >= 0
+    return _are_numbers(means, width)
+
+
+def _are_values(values: Any) -> bool:
+    return (
+        isinstance(values, list)
+        and 0 < len(values) <= preparation.MOST_VALUES
+        and all(isinstance(value, str) for value in values)
+        and len(set(values)) == len(values)
+    )
+
+
 # In this order: later ones rely on the earlier.
 _CHECKS: Mapping[str, Callable[[Any, Mapping[str, Any]], bool]] = {
     "arguments": lambda value, facts: True,  # checked before
@@ -139,6 +163,7 @@ _CHECKS: Mapping[str, Callable[[Any, Mapping[str, Any]], bool]] = {
     "labeled": _labeled,
     "feature_names": _names,
     "scaling": _scaling,
+    "preparation": _preparation,
     "calibration_scores": lambda value, facts: _are_numbers(value) and len(value) > 0,
 }
 

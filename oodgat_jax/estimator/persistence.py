@@ -31,7 +31,7 @@ from oodgat_jax.estimator.model_facts import PLAIN
 from oodgat_jax.methods import METHODS, recipes
 from oodgat_jax.types import InputError, Split
 
-FORMAT, VERSION = "oodgat-jax model", 3
+FORMAT, VERSION = "oodgat-jax model", 4
 FACTS = "model.json"
 # Names that `save` gives: nothing else in a folder is ever removed.
 PARAMETERS = re.compile(r"parameters-[0-9a-f]{16}\.msgpack")
@@ -53,6 +53,7 @@ class Model(NamedTuple):
     labeled: dict[str, Any]  # nodes, codes and digest of what the members learned from
     feature_names: list[str] | None
     scaling: dict[str, list[float]] | None  # see `estimator.scaling`
+    preparation: dict[str, Any]  # see `estimator.preparation`
     calibration_scores: list[float]  # sorted, of the nodes that the threshold is from
 
 

@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from oodgat_jax.estimator import arguments, inputs, persistence, scaling
+from oodgat_jax.estimator import arguments, inputs, persistence, preparation, scaling
 from oodgat_jax.estimator.answers import Labeled, Report
 
 
 def as_model(classifier: Any) -> persistence.Model:
     """Returns what is kept of a fitted classifier."""
     labeled, scaled = classifier.labeled_, classifier.scaling_
+    prepared = classifier.preparation_
     return persistence.Model(
         parameters=classifier.parameters_,
         aux=classifier.aux_,
@@ -27,6 +28,10 @@ def as_model(classifier: Any) -> persistence.Model:
         },
         feature_names=classifier.feature_names_in_,
         scaling=scaled and {k: v.tolist() for k, v in scaled._asdict().items()},
+        preparation={
+            "categories": prepared.categories,
+            "means": None if prepared.means is None else prepared.means.tolist(),
+        },
         calibration_scores=classifier.calibration_scores_.tolist(),
     )
 
@@ -47,5 +52,9 @@ def restore(classifier: Any, model: persistence.Model) -> None:
     classifier.feature_names_in_ = model.feature_names
     classifier.scaling_ = model.scaling and scaling.Scaling(
         **{name: np.array(column) for name, column in model.scaling.items()}
+    )
+    means = model.preparation["means"]
+    classifier.preparation_ = preparation.Preparation(
+        model.preparation["categories"], None if means is None else np.array(means)
     )
     classifier.calibration_scores_ = np.array(model.calibration_scores)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from oodgat_jax.estimator.holding_out import HeldOut
 from oodgat_jax.types import InputError
 
 
@@ -48,3 +49,30 @@ THRESHOLDS: Mapping[str, Callable[[np.ndarray, np.ndarray, float], float]] = {
     "quantile": quantile,
     "mixture": mixture,
 }
+
+
+def choose(
+    threshold: str | float,
+    keep: float,
+    score: np.ndarray,
+    codes: np.ndarray,
+    held_out: HeldOut,
+) -> tuple[np.ndarray, float]:
+    """Returns the sorted scores that a threshold is from, and the threshold.
+
+    Args:
+      threshold: a key of THRESHOLDS, or a number.
+      keep: share of known nodes that "quantile" keeps.
+      score: [N] of the fitted graph.
+      codes: [N] class numbers, negative where there is no label.
+      held_out: who was kept from training.
+    """
+    calibration = held_out.calibration
+    # Few nodes serve better together; of them, nothing is then said.
+    judged = calibration if calibration.any() else held_out.choosing
+    scores = np.sort(score[judged]).astype(np.float64)
+    if not isinstance(threshold, str):
+        return scores, float(threshold)
+    # Calibration nodes count as unlabeled here, as in training.
+    others = score[(codes < 0) | calibration]
+    return scores, THRESHOLDS[threshold](score[judged], others, keep)

@@ -46,13 +46,15 @@ void fill_forward(const ForwardArgs& args, const Block& block, Scratch& scratch)
   const int64_t heads = heads_of<H>(args.shape);
   const Edges& edges = args.edges;
   const int64_t last = edges.first[edges.owners] - 1;
+  const float sign = args.logit.sign;
   float* x = scratch.weights.data();
   for (int64_t i = block.first; i < block.last; ++i) {
     const float* r = args.receiver + i * heads;
     for (int64_t e = edges.first[i]; e < edges.first[i + 1]; ++e, x += heads) {
       prefetch(args.sender + edges.others[std::min(e + kAhead, last)] * heads);
       const float* s = args.sender + edges.others[e] * heads;
-      for (int64_t k = 0; k < heads; ++k) x[k] = r[k] + args.logit.sign * s[k];
+#pragma omp simd
+      for (int64_t k = 0; k < heads; ++k) x[k] = r[k] + sign * s[k];
     }
   }
 }
@@ -150,8 +152,8 @@ std::vector<float> receiver_records(const BackwardArgs& args) {
     float* record = records.data() + i * size;
     for (int64_t k = 0; k < heads; ++k) {
       const int64_t node = i * heads + k, at = node * width;
-      const float q = dot(args.gradient + at, args.out + at, width);
-      const float signed_q = dot(args.gradient + at, args.signed_out + at, width);
+      const auto [q, signed_q] =
+          dots(args.gradient + at, args.out + at, args.signed_out + at, width);
       record[k] = args.receiver[node];
       record[heads + k] = args.inverse[node];
       record[2 * heads + k] = q;
@@ -170,6 +172,7 @@ void fill_backward(const BackwardArgs& args, const Block& block, const float* re
   const Edges& edges = args.edges;
   const int64_t last = edges.first[edges.owners] - 1;
   const int64_t size = (kShifted ? 4 : 3) * heads;
+  const float sign = args.logit.sign;
   float* x = scratch.weights.data();
   float* scale = scratch.scale.data();
   float* shift = scratch.shift.data();
@@ -179,8 +182,9 @@ void fill_backward(const BackwardArgs& args, const Block& block, const float* re
     for (int64_t e = edges.first[j]; e < edges.first[j + 1]; ++e) {
       prefetch(records + edges.others[std::min(e + kAhead, last)] * size);
       const float* record = records + edges.others[e] * size;
+#pragma omp simd
       for (int64_t k = 0; k < heads; ++k) {
-        x[k] = record[k] + args.logit.sign * s[k];
+        x[k] = record[k] + sign * s[k];
         scale[k] = record[heads + k];
         factor[k] = record[2 * heads + k];
         if (kShifted) shift[k] = record[3 * heads + k];
@@ -225,9 +229,10 @@ void backward(const BackwardArgs& args) {
                     const float* b) {
     const int64_t node = j * heads + k, at = node * width + from;
     for (int64_t d = 0; d < count; ++d) args.d_h[at + d] = scale * a[d];
-    args.d_sender[node] += args.logit.sign * scale *
-                           (args.logit.linear * dot(args.h + at, a, count) +
-                            args.logit.absolute * dot(args.h + at, b, count));
+    const auto [plain, signed_one] = dots(args.h + at, a, b, count);
+    args.d_sender[node] +=
+        args.logit.sign * scale *
+        (args.logit.linear * plain + args.logit.absolute * signed_one);
   };
   for (int64_t j = 0; j < shape.columns;) {
     const Block block = block_at(args.edges, j);

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "aligned.h"
 #include "attention.h"
 #include "vectors.h"
 
@@ -66,15 +67,15 @@ struct Scratch {
         sums(2 * heads) {}
 
   int64_t list_size;
-  std::vector<float> weights;     // x at first, then signed weights
-  std::vector<float> shift;       // taken from logits, if any
-  std::vector<float> scale;       // of weights, if any
-  std::vector<float> factor;      // of each weight in the sums, if any
-  std::vector<uint32_t> numbers;  // of edges, for dropout
-  std::vector<uint32_t> kept;     // positions at first, then 0 or 1
-  std::vector<Entry> lists;       // [head, list_size]
-  std::vector<int32_t> ends;      // [owner of the block, head], in the lists
-  std::vector<float> sums;        // [2, head] of one owner
+  Aligned<float> weights;         // x at first, then signed weights
+  Aligned<float> shift;           // taken from logits, if any
+  Aligned<float> scale;           // of weights, if any
+  Aligned<float> factor;          // of each weight in the sums, if any
+  Aligned<uint32_t> numbers;      // of edges, for dropout
+  Aligned<uint32_t> kept;         // positions at first, then 0 or 1
+  Aligned<Entry> lists;           // [head, list_size]
+  Aligned<int32_t> ends;          // [owner of the block, head], in the lists
+  Aligned<float> sums;            // [2, head] of one owner
 };
 
 // H is the number of heads, or 0 where it is only known at run time.

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "aligned.h"
 #include "terms.h"
 #include "vectors.h"
 
@@ -120,7 +121,7 @@ struct Block {
   std::vector<Term> terms;
   std::vector<const Term*> start;  // [rows + 1], where a row's terms start
   std::vector<const Term*> next;   // [rows], how far they are done
-  std::vector<float> sums;         // [rows, kPanel]
+  Aligned<float> sums;             // [rows, kPanel]
 };
 
 int64_t block_end(const Stored& x, int64_t from) {
@@ -170,7 +171,7 @@ int64_t tile_columns(const Stored& x) {
 void feature_product(const Stored& x, const Dropout* dropout, int64_t width,
                      const float* weights, float* out) {
   const int64_t panels = panels_of(width), size = x.columns * kPanel;
-  std::vector<float> packed(panels * size);
+  Aligned<float> packed(panels * size);
   for (int64_t p = 0; p < panels; ++p) {
     pack(weights, x.columns, width, p * kPanel, packed.data() + p * size);
   }
@@ -193,7 +194,8 @@ void feature_product_transposed(const Stored& x, const Tiles& tiles,
                                 const Dropout* dropout, int64_t width,
                                 const float* gradient, float* out) {
   const int64_t panels = panels_of(width), size = x.columns * kPanel;
-  std::vector<float> sums(panels * size), packed, scratch;
+  Aligned<float> sums(panels * size), packed;
+  std::vector<float> scratch;
   std::vector<Term> terms;
   std::vector<const Term*> start(x.columns + 1);
   for (int64_t t = 0; t < tiles.count; ++t) {

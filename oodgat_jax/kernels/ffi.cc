@@ -4,6 +4,7 @@
 
 #include "attention.h"
 #include "features.h"
+#include "limits.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace oodgat {
@@ -118,6 +119,13 @@ ffi::Error transposed(Ints first, Ints columns, Floats values, Words numbers,
   });
 }
 
+ffi::Error rows_sum(Floats rows, Ints order, Result out) {
+  return guarded([&] {
+    sum_rows(rows.typed_data(), rows.dimensions()[1], order.typed_data(),
+             order.dimensions()[0], out->typed_data());
+  });
+}
+
 auto with_logit() {
   return ffi::Ffi::Bind()
       .Attr<float>("sign")
@@ -188,6 +196,12 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(oodgat_feature_product_transposed, transposed,
                                   .Arg<Ints>()      // tile_places
                                   .Arg<Words>()     // dropout
                                   .Arg<Floats>()    // gradient
+                                  .Ret<Floats>());  // out
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(oodgat_sum_rows, rows_sum,
+                              ffi::Ffi::Bind()
+                                  .Arg<Floats>()    // rows
+                                  .Arg<Ints>()      // order
                                   .Ret<Floats>());  // out
 
 }  // namespace oodgat

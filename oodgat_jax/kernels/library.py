@@ -15,6 +15,7 @@ SYMBOLS = (
     "oodgat_attend_backward",
     "oodgat_feature_product",
     "oodgat_feature_product_transposed",
+    "oodgat_sum_rows",
 )
 
 

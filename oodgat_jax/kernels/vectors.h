@@ -51,21 +51,35 @@ inline float sum(Vec<W> v) {
   }
 }
 
-// x.y in whole vectors of W lanes, then in halves of them, then one by one.
+struct Dots {
+  float y;
+  float z;
+};
+
+// x.y and x.z in whole vectors of W lanes, then in halves of them, then one by one.
 template <int W = kLanes>
-inline float dot(const float* x, const float* y, int64_t count) {
-  float rest = 0.0f;
+inline Dots dots(const float* x, const float* y, const float* z, int64_t count) {
+  Dots found{};
   int64_t d = 0;
   if (count >= W) {
-    Vec<W> total = {};
-    for (; d + W <= count; d += W) total += load<W>(x + d) * load<W>(y + d);
-    rest = sum<W>(total);
+    Vec<W> xy = {}, xz = {};
+    for (; d + W <= count; d += W) {
+      const Vec<W> v = load<W>(x + d);
+      xy += v * load<W>(y + d);
+      xz += v * load<W>(z + d);
+    }
+    found = {sum<W>(xy), sum<W>(xz)};
+    if (d == count) return found;
   }
   if constexpr (W > 4) {
-    return rest + dot<W / 2>(x + d, y + d, count - d);
+    const Dots rest = dots<W / 2>(x + d, y + d, z + d, count - d);
+    return {found.y + rest.y, found.z + rest.z};
   } else {
-    for (; d < count; ++d) rest += x[d] * y[d];
-    return rest;
+    for (; d < count; ++d) {
+      found.y += x[d] * y[d];
+      found.z += x[d] * z[d];
+    }
+    return found;
   }
 }
 

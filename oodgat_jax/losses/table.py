@@ -85,7 +85,7 @@ _NEEDS = ("attention",)
 REGULARIZERS: Registry[Term] = Registry(
     "regularizer",
     {
-        "anchor": Term(anchor, "anchor", {"anchor": 0.1, "known_share": 0.5}, _NEEDS),
+        "anchor": Term(anchor, "anchor", {"anchor": 0.2, "known_share": 0.5}, _NEEDS),
         "bounded_energy": Term(
             bounded_energy,
             "bounded_energy",

@@ -29,9 +29,8 @@ from oodgat_jax.methods.mc_dropout import keep_dropout
 from oodgat_jax.methods.plus import (
     PLUS,
     adam_sparing_attention,
-    averaged,
-    steady_validation,
-    waiting_decay,
+    keeping_reference,
+    steadied,
 )
 from oodgat_jax.models import BACKBONES
 from oodgat_jax.registry import Registry, check_names
@@ -136,13 +135,12 @@ METHODS: Registry[Method] = Registry(
         "oodgat-plus": Method(
             "oodgat",
             ("consistency_led", "entropy", "discrepancy", "anchor"),
-            "FUSED",
+            "FUSED+prop",
             ("ENT", "ATT", "FUSED", "FUSED+prop"),
             optimizer=adam_sparing_attention,
-            schedule=waiting_decay,
             hyper=PLUS,
-            customize=averaged,
-            validation=steady_validation,
+            customize=steadied,
+            validation=keeping_reference,
         ),
         "oodgat-printed": Method(
             "oodgat",

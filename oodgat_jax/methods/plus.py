@@ -1,9 +1,8 @@
 """What OODGAT+ has beyond OODGAT, each part a function that other methods can take.
 
-  waiting_decay          the paper's decay, after steps without any regularizer
-  adam_sparing_attention no weight decay on attention vectors
-  averaged               parameters averaged over steps are what is judged and used
-  steady_validation      the step is chosen by all unlabeled nodes too, not by few alone
+  adam_sparing_attention  no weight decay on attention vectors
+  steadied                weight decay that fits the features; averaged parameters
+  keeping_reference       the quantiles that the score FUSED is read off
 
 The regularizers are in `losses.robust`, the score in `detectors.rank_fusion`.
 """
@@ -17,24 +16,31 @@ import jax.numpy as jnp
 import jraph
 import optax
 
-from oodgat_jax import metrics, models
+from oodgat_jax import models
 from oodgat_jax.detectors import rank_fusion
 from oodgat_jax.graphs import reductions
-from oodgat_jax.losses import DECAY
-from oodgat_jax.methods.choosing import Predictor
+from oodgat_jax.graphs.sparse import SparseFeatures
+from oodgat_jax.methods.choosing import Predictor, paper_validation
 from oodgat_jax.training import Params, Run, Task
-from oodgat_jax.types import Array, Detector, Hyper, Outputs, Split
+from oodgat_jax.types import Array, Detector, Hyper, Outputs
 
-# Settings beyond those of the regularizers, one for all data sets.
-PLUS: Mapping[str, float] = MappingProxyType(
+# One setting for all data sets. All steps are taken and the last average is kept: no
+# OOD label chooses anything.
+PLUS: Mapping[str, float | int] = MappingProxyType(
     {
+        "consistency": 2.0,
+        "entropy": 0.05,
+        "threshold": 0.5,
+        "discrepancy": 0.005,
         "weight_decay": 0.0,
-        "wait_steps": 0.0,
+        "feature_decay": 0.0045,
         "averaging": 0.99,
-        "first_choice": 100.0,
-        "unlabeled_weight": 1.0,
+        "early_stop": False,
+        "max_steps": 501,
+        "check_every": 50,
     }
 )
+MOST_DECAY = 5e-4  # what `feature_decay` comes to at most
 
 
 class Kept(NamedTuple):
@@ -42,15 +48,8 @@ class Kept(NamedTuple):
 
     average: Params  # of the parameters over steps
     averaging: Array  # the weight of the average so far at a step
-    steps: Array  # taken
+    scale: Array  # mean squared norm of a node's features
     reference: Array  # [2, Q] quantiles of ENT and ATT on the graph of the fit
-
-
-def waiting_decay(hyper: Hyper) -> optax.Schedule:
-    """Returns a schedule: 0 for `wait_steps` steps, then the paper's decay."""
-    return optax.join_schedules(
-        [optax.constant_schedule(0.0), DECAY], [hyper["wait_steps"]]
-    )
 
 
 def adam_sparing_attention(hyper: Hyper) -> optax.GradientTransformation:
@@ -75,57 +74,75 @@ def _without_attention(params: Params) -> Any:
     return jax.tree_util.tree_map_with_path(decayed, params)
 
 
-def averaged(task: Task, module: Any) -> Task:
-    """Returns the task with averaged parameters in place of the last ones.
+def steadied(task: Task, module: Any) -> Task:
+    """Returns the task with a decay that fits the features, and averaged parameters.
 
-    At step t the average is d average + (1 - d) parameters, d = min(averaging,
-    (t + 1) / (t + 10)), so that the start is soon forgotten; averaging = 0 is off.
+    The decay is L2 on the weights of the features, `feature_decay` times the mean
+    squared norm of a node's features, at most 5e-4: features of small values need
+    large weights, which a fixed decay would not let grow. At step t the average is
+    d average + (1 - d) parameters, d = min(averaging, (t + 1) / (t + 10)), so that the
+    start is soon forgotten; `feature_decay` = 0 and `averaging` = 0 switch them off.
     """
     del module
 
     def init_aux(params: Params, run: Run, graph: jraph.GraphsTuple) -> Kept:
-        empty = jnp.zeros((2, rank_fusion.QUANTILES))
-        return Kept(params, jnp.asarray(run.hyper["averaging"]), jnp.array(0), empty)
+        return Kept(
+            average=params,
+            averaging=jnp.asarray(run.hyper["averaging"]),
+            scale=_mean_square(graph),
+            reference=jnp.zeros((2, rank_fusion.QUANTILES)),
+        )
+
+    def loss(params, aux: Kept, graph, run: Run, step: Array, key: Array) -> Array:
+        rate = jnp.minimum(run.hyper["feature_decay"] * aux.scale, MOST_DECAY)
+        squares = sum(jnp.sum(kernel**2) for kernel in _feature_weights(params, graph))
+        return task.loss(params, (), graph, run, step, key) + 0.5 * rate * squares
 
     def after_step(params: Params, aux: Kept, step: Array) -> Kept:
         new = 1 - jnp.minimum(aux.averaging, (step + 1) / (step + 10))
-        average = optax.incremental_update(params, aux.average, new)
-        return aux._replace(average=average, steps=step + 1)
+        return aux._replace(average=optax.incremental_update(params, aux.average, new))
 
     def predict(params: Params, aux: Kept, graph: jraph.GraphsTuple) -> Outputs:
         outputs = task.predict(aux.average, (), graph)
         return outputs._replace(reference=(aux.reference,))
 
-    return task._replace(init_aux=init_aux, after_step=after_step, predict=predict)
+    return task._replace(
+        init_aux=init_aux, loss=loss, after_step=after_step, predict=predict
+    )
 
 
-def steady_validation(
+def _mean_square(graph: jraph.GraphsTuple) -> Array:
+    """Returns the mean over nodes of the squared norm of their features."""
+    x = graph.nodes
+    if isinstance(x, SparseFeatures):
+        nodes = reductions.count(jnp.zeros(x.shape[0]))
+        return reductions.add(jnp.sum(x.values**2)) / nodes
+    return reductions.mean(jnp.sum(x**2, axis=-1))
+
+
+def _feature_weights(params: Params, graph: jraph.GraphsTuple) -> list[Array]:
+    """Returns the matrices of the first layer that take the features: [F, D] each."""
+    leaves = jax.tree_util.tree_leaves_with_path(params["params"])
+    kernels = [each for each in leaves if each[0][-1].key == "kernel"]
+    # Modules of a kind are numbered, and the first of them is the first by name.
+    first = min(path[0].key for path, _ in kernels)
+    width = graph.nodes.shape[1]
+    mine = [leaf for path, leaf in kernels if path[0].key == first]
+    return [kernel for kernel in mine if kernel.shape[0] == width]
+
+
+def keeping_reference(
     predict: Predictor, detector: Detector
 ) -> Callable[..., tuple[Array, Kept]]:
-    """Returns a `Task.validate` that few lucky nodes do not decide.
-
-    Accuracy + AUROC on the validation nodes, as in the paper, + `unlabeled_weight`
-    times the AUROC of the known validation nodes against all nodes without a label,
-    which needs no OOD label and ranks thousands of nodes; 0 before `first_choice`
-    steps. Keeps the quantiles of the scores that it has judged.
-    """
+    """Returns the paper's validation, which also keeps quantiles of the two scores."""
 
     def validate(
         params: Params, aux: Kept, graph: jraph.GraphsTuple, run: Run
     ) -> tuple[Array, Kept]:
         outputs = predict(params, aux, graph)
         kept = aux._replace(reference=rank_fusion.reference(outputs))
-        outputs = outputs._replace(reference=(kept.reference,))
-        scores = detector(lambda _: outputs, graph, run.split)
-        score = metrics.validation_score(scores, outputs.logits, run.split)
-        score += run.hyper["unlabeled_weight"] * _against_unlabeled(scores, run.split)
-        return jnp.where(aux.steps < run.hyper["first_choice"], 0.0, score), kept
+        judged = outputs._replace(reference=(kept.reference,))
+        validation = paper_validation(lambda *_: judged, detector)
+        return validation(params, kept, graph, run), kept
 
     return validate
-
-
-def _against_unlabeled(scores: Array, split: Split) -> Array:
-    """Returns the AUROC of known validation nodes against nodes without a label."""
-    known = jnp.asarray(split.val) & ~jnp.asarray(split.is_ood)
-    others = reductions.without_padding(~(jnp.asarray(split.train) | known))
-    return metrics.auroc(scores, others, known | others)

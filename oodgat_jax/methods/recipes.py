@@ -7,7 +7,7 @@ part of the program:
   lr, weight_decay                             Adam; L2 is added to the gradient
   input_dropout, dropout, attention_dropout    features, hidden layer, attention
   hidden, heads, ...                           fields of the backbone
-  max_steps, check_every, patience             see `training.Schedule`
+  max_steps, check_every, patience, early_stop see `training.Schedule`
   consistency, entropy, discrepancy            weights of the regularizers
   threshold                                    of the entropy regularizer
   first_decay, kernel, distillation            GKDE: see `gkde.training`
@@ -103,8 +103,10 @@ def recipe(
     if names:
         _replace(chosen, _WEIGHTS.get(dataset or "", {}))
         _replace(chosen, _CITATION_WEIGHTS.get(dataset or "", {}) if citation else {})
+    own = {key for name in method.regularizers for key in REGULARIZERS[name].hyper}
     for name, value in method.hyper.items():
-        chosen[name] = _default(name, value, chosen.get(name))
+        if name in chosen or name not in own:  # not of a regularizer that is left out
+            chosen[name] = _default(name, value, chosen.get(name))
     if citation and "patience" in chosen:
         chosen["patience"] = chosen["max_steps"]
     return chosen
@@ -191,9 +193,10 @@ def module(method: Method, recipe: Recipe, num_classes: int) -> nn.Module:
 
 def schedule(method: Method, recipe: Recipe) -> Schedule:
     """Returns when to validate and to stop."""
-    names = [name for name in Schedule._fields if name in recipe]
+    names = [name for name in Schedule._fields[:-1] if name in recipe]
     chosen = {name: int(recipe[name]) for name in names}
-    return Schedule()._replace(**chosen, early_stop=method.early_stop)
+    early_stop = bool(recipe.get("early_stop", method.early_stop))
+    return Schedule(**chosen, early_stop=early_stop)
 
 
 def _replace(chosen: Recipe, values: Recipe) -> None:

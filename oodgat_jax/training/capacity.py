@@ -62,6 +62,34 @@ def run_bytes(graph: jraph.GraphsTuple, heads: int = 4, width: int = 32) -> int:
     return 4 * (per_edge * edges + 12 * heads * width * nodes + 2 * stored)
 
 
+def training_bytes(num_nodes: int, num_edges: int, stored: int, runs: int) -> int:
+    """Estimates the memory of a training before its graph is built, in bytes.
+
+    Args:
+      num_nodes: N.
+      num_edges: both directions counted.
+      stored: features that are stored, N F if they are dense.
+      runs: of which as many are trained at once as there are cores.
+    """
+    edges = num_edges + num_nodes  # with a loop at each node
+    arrays = 8 * edges + 3 * stored
+    per_edge = 4 * (4 if graphs.uses_native("auto") else 12)
+    each = per_edge * edges + 12 * 4 * 32 * num_nodes + 2 * stored  # see `run_bytes`
+    building = EDGE_BYTES * edges
+    return 4 * arrays + max(4 * min(runs, cores()) * each, building)
+
+
+def check_run(graph: jraph.GraphsTuple) -> None:
+    """Raises InputError if one run on a graph does not fit in the host's memory."""
+    if jax.default_backend() != "cpu":
+        return
+    nodes, needed = graphs.num_nodes(graph), run_bytes(graph)
+    fitting = int(nodes * free_bytes() / needed)
+    advice = f"a part of the graph with about {fitting} nodes would fit"
+    what = f"Training on {nodes} nodes and {graph.senders.size} edges"
+    check_memory(needed, what, advice)
+
+
 def check_memory(needed: float, what: str, advice: str) -> None:
     """Raises InputError if more memory is needed than the host has free.
 
@@ -75,7 +103,7 @@ def check_memory(needed: float, what: str, advice: str) -> None:
         return
     share = f"{1 / -(-needed // max(free, 1)):.1g}"
     raise InputError(
-        f"{what} needs about {_readable(needed)} of memory, but {_readable(free)} are "
+        f"{what} needs about {readable(needed)} of memory, but {readable(free)} are "
         f"free: {advice.format(share=share)}."
     )
 
@@ -134,7 +162,8 @@ def check_devices(count: int) -> None:
         )
 
 
-def _readable(count: float) -> str:
+def readable(count: float) -> str:
+    """Returns bytes for people, as in 1.5 GB."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.3g} {unit}"

@@ -117,7 +117,7 @@ def _train(
         if stop and queue.busy():
             interrupts.leave(checkpoints.how_to_continue() if checkpoints else "")
         if progress:
-            progress(_progress(queue, results, seen))
+            progress(_progress(queue, results, seen, schedule))
         queue.refill()
     if checkpoints:
         checkpoints.clear()
@@ -172,17 +172,18 @@ def _rows(states: State, queue: Queue) -> dict[int, State]:
     }
 
 
-def _progress(queue: Queue, results: dict, seen) -> Progress:
+def _progress(queue: Queue, results: dict, seen, schedule: Schedule) -> Progress:
     _, step, best = seen
     steps = sum(int(state.step) for state in results.values())
-    steps += int(step[queue.active].sum())
+    taken = int(step[queue.active].sum())
     scores = best[queue.active] if queue.active.any() else best
     return Progress(
-        steps=steps,
+        steps=steps + taken,
         finished=len(results),
         going=int(queue.active.sum()),
         total=queue.total,
         score=float(scores.mean()),
+        left=(queue.total - len(results)) * int(schedule.max_steps) - taken,
     )
 
 

@@ -98,6 +98,7 @@ class Progress(NamedTuple):
     going: int
     total: int
     score: float  # mean best validation score of the runs under way
+    left: int = 0  # steps that remain, if no run stops early
 
 
 def num_checks(schedule: Schedule) -> int:

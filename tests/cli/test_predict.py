@@ -193,18 +193,12 @@ def run_main(arguments):
     """`predict.main` with fresh flags."""
     from absl import flags
 
-    from oodgat_jax.cli import predict, shared_flags
+    from oodgat_jax.cli import predict, predict_flags
 
     values = flags.FlagValues()
-    shared_flags.define(
-        shared_flags.chosen(predict.SHARED, predict.OWN), flag_values=values
-    )
+    given = predict_flags.define(None, values)
     values(["oodgat", *arguments])
-    before, predict.FLAGS = predict.FLAGS, values
-    try:
-        predict.main()
-    finally:
-        predict.FLAGS = before
+    predict.main(given)
 
 
 def test_a_mistake_ends_with_exit_code_2(tmp_path):
@@ -240,7 +234,7 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
     parts = re.findall(
         r"<!-- run -->\n```python\n(.*?)```|```\n(oodgat .*?)\n```", text, re.DOTALL
     )
-    assert len(parts) == 4
+    assert len(parts) == 7
     monkeypatch.chdir(tmp_path)
     names: dict = {}
     for code, command in parts:

@@ -13,7 +13,7 @@ import pytest
 from absl import flags
 from support import synthetic
 
-from oodgat_jax.cli import predict, shared_flags
+from oodgat_jax.cli import predict, predict_flags
 from oodgat_jax.estimator import OODGATClassifier
 from oodgat_jax.types import InputError
 
@@ -22,17 +22,12 @@ FIT = (*TABLES, "--set=max_steps=21", "--members=1", "--method=mlp")
 COLUMNS = [f"x{k}" for k in range(6)]
 
 
-def run(*arguments):
+def run(*arguments, command=None):
     """`predict.main` with fresh flags, in this process."""
     values = flags.FlagValues()
-    definitions = shared_flags.chosen(predict.SHARED, predict.OWN)
-    shared_flags.define(definitions, flag_values=values)
+    given = predict_flags.define(command, values)
     values(["oodgat", *arguments])
-    before, predict.FLAGS = predict.FLAGS, values
-    try:
-        predict.main()
-    finally:
-        predict.FLAGS = before
+    predict.main(given)
 
 
 def write(path, columns, rows):

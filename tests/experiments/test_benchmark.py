@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from support import binaries, synthetic
+from support import binaries, compiling, synthetic
 
 from experiments.support import peers, speed, step_time
-from oodgat_jax import graphs, splits, training
+from oodgat_jax import graphs, kernels, splits, training
 from oodgat_jax.records import read_lines
 from oodgat_jax.types import InputError
 
@@ -23,7 +23,8 @@ def call(cache, tmp_path, monkeypatch):
     """Calls the binary in a folder that has a plug-in."""
     (tmp_path / "registers_mine.py").write_text(PLUGIN)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XLA_FLAGS", binaries.QUICK["XLA_FLAGS"])
+    monkeypatch.setenv("XLA_FLAGS", compiling.FLAGS)  # of its workers
+    monkeypatch.setenv(*next(iter(binaries.QUICK.items())))
     flags = "--variants=sparse", "--runs=2", "--seconds=0.1", f"--out={tmp_path}"
 
     def call(*more):
@@ -45,6 +46,8 @@ def test_a_plug_ins_method_on_a_generated_graph_beside_a_peer(call, tmp_path):
     assert record["peak_memory_gb"] > 0.05
     assert 0 <= record["others_cores"] <= record["machine"]["cores"]
     assert record["matmul_gflops"] > record["gflops"] > 0
+    if kernels.status().available:
+        assert record["gather_gbytes"] > 0
     assert record["peer_ms_per_step"] == 1e6
     assert len(record["peer"]["ratios"]) == 2
     assert "versions: python" in out
@@ -167,6 +170,26 @@ def test_flops_of_a_step():
     features = 2 * 2 * 1000 * 16 * 16
     between = 3 * 2 * 1000 * 16 * 8
     assert flops == features + between + 4 * 2 * edges * 2 * (8 + 4)
+
+
+def test_gathers_of_a_step():
+    dataset = synthetic.generate(1000, 4000, 16)
+    graph = graphs.build(dataset, "sparse")
+    edges = graph.senders.shape[0]
+    recipe = {"heads": 2, "hidden": 8, "attention_dropout": 0.75}
+    gathers = step_time.step_gathers(graph, recipe, 4)
+    a_layer = edges * 2 * (2 * 0.25 + 0.1)  # rows, forward and backward; validation
+    assert gathers == (pytest.approx(a_layer * 4 * (8 + 4)), 2 * 1000, 8)
+
+
+def test_the_report_has_both_limits():
+    best = {"gflops": 30.0, "matmul_gflops": 90.0, "runs_per_minute": 1.0}
+    old = _record("cora", 2.0, **best)
+    new = old | {"gathered_gbytes": 3.0, "gather_gbytes": 12.0}
+    header, *_, without, with_limit = speed.table([old, new]).splitlines()
+    assert header.endswith("of gather")
+    assert without.endswith("33 %")
+    assert with_limit.split()[-6:] == ["30.0", "33", "%", "3.0", "25", "%"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Mutated models, graphs, checkpoints and records: each is read, or refused.
+"""Mutated models, graphs, tables, checkpoints and records: each is read, or refused.
 
   python tests/support/fuzz_files.py --count=10000
   python tests/support/fuzz_files.py --count=1000 --targets=npz-csr --seed=7
@@ -14,6 +14,7 @@ import collections
 import contextlib
 import faulthandler
 import hashlib
+import importlib.util
 import io
 import json
 import pathlib
@@ -40,7 +41,7 @@ from oodgat_jax.estimator import inputs, persistence
 from oodgat_jax.records import append_records, read_lines, read_records
 from oodgat_jax.training import Checkpoints
 from oodgat_jax.types import InputError
-from support import example_records, fuzz_readers, hammer_saves
+from support import example_records, fuzz_readers, fuzz_tables, hammer_saves
 
 SECONDS = 5  # for one file
 MEMORY = 2 << 30
@@ -291,6 +292,15 @@ def load_model(folder: pathlib.Path) -> None:
     persistence.load(folder / "model")
 
 
+def table_target(suffix: str) -> Target:
+    """Tables of a format of pyarrow."""
+    return Target(
+        fuzz_tables.make_arrow(suffix),
+        fuzz_tables.change_arrow(suffix),
+        fuzz_tables.read_arrow(suffix),
+    )
+
+
 TARGETS = {
     "model": Target(make_model, change_facts, load_model),
     "parameters": Target(make_model, change_parameters, load_model),
@@ -299,6 +309,14 @@ TARGETS = {
     "checkpoints": Target(make_checkpoints, change_checkpoints, read_checkpoints),
     "records": Target(make_records, change_records, read_all_records),
 }
+if importlib.util.find_spec("pyarrow"):
+    TARGETS |= {
+        "csv": Target(
+            fuzz_tables.make_csv, fuzz_tables.change_csv, fuzz_tables.read_csv
+        ),
+        "parquet": table_target(".parquet"),
+        "arrow": table_target(".arrow"),
+    }
 
 
 def fuzz(name: str, count: int, seed: int) -> collections.Counter:

@@ -39,6 +39,7 @@ def model(number: int) -> persistence.Model:
         labeled={"nodes": [0, 3], "codes": [0, 1], "digest": "none"},
         feature_names=["x", "y", "z"],
         scaling={"mean": [0.0, 1.0, 2.0], "deviation": [1.0, 1.0, 0.5]},
+        preparation={"categories": {}, "means": None},
         calibration_scores=[0.1, 0.2],
     )
 

@@ -16,7 +16,7 @@ from oodgat_jax.datasets import limits
 
 SUFFIX = ".npy"
 MOST_HEADER = 1 << 14
-KINDS = "fiubUc"  # numbers and text; others would be objects or records
+KINDS = "fiubUSc"  # numbers and text; others would be objects or records
 
 
 def read(path: Path, names: Collection[str] | None = None) -> dict[str, np.ndarray]:
