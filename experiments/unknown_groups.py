@@ -58,11 +58,12 @@ COLUMNS = {
 }
 NOTE = (
     "Percent, {over}, {members} members each of at most {steps} steps. ARI: adjusted "
-    "Rand index of the groups against the classes, of nodes of hidden classes and of nodes called unknown; 0 is chance, 100 "
-    "is perfect. Then {rounds} times {each} nodes are labeled, random ones or those "
-    "suggested (next). Named: test nodes whose class is found, also the hidden ones. "
-    "F1 is the joint one, and AUROC that of the scores, where classes without labels "
-    "are unknown; none where no class is. Hidden classes found: {found}."
+    "Rand index of the groups against the classes, of nodes of hidden classes and of "
+    "nodes called unknown; 0 is chance, 100 is perfect. Then {rounds} times {each} "
+    "nodes are labeled, random ones or those suggested (next). Named: test nodes whose "
+    "class is found, also the hidden ones. F1 is the joint one, and AUROC that of the "
+    "scores, where classes without labels are unknown; none where no class is. Hidden "
+    "classes found: {found}."
 )
 
 
