@@ -19,8 +19,15 @@ from collections.abc import Callable, Sequence
 
 from absl import flags
 
-from experiments import benchmark, end_to_end
-from experiments.support import figures, main_table, provenance, speed, study
+from experiments import benchmark, end_to_end, robust
+from experiments.support import (
+    figures,
+    main_table,
+    provenance,
+    robust_tables,
+    speed,
+    study,
+)
 from experiments.support.studies import STUDIES
 from experiments.support.study_flags import RECORDS_DIR
 from oodgat_jax import atomic_files, tables
@@ -59,7 +66,9 @@ def _page(name: str, folder: pathlib.Path) -> str:
 def _summary(folder: pathlib.Path) -> str:
     (records,) = study.read(end_to_end.STUDY, folder)
     told = main_table.largest_differences(records)
-    return f"{tables.as_markdown(main_table.summary(records))}\n{told}\n"
+    further = robust_tables.in_summary(study.read_source(robust.STUDY, folder))
+    shown = tables.as_markdown(main_table.summary([*records, *further]))
+    return f"{shown}\n{told}\n"
 
 
 def _speed(folder: pathlib.Path) -> str:

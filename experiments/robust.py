@@ -27,8 +27,7 @@ a minute (digits) to about an hour (Amazon-Computers) on two cores.
 
 import datetime
 import functools
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import jax
@@ -36,7 +35,7 @@ import numpy as np
 from absl import flags
 
 from experiments.support import robust_tables, study, study_flags, trainings
-from experiments.support.robust_variants import DETECTORS, VARIANTS, Variant
+from experiments.support.robust_variants import DETECTORS, MAIN, VARIANTS, Variant
 from experiments.support.study import Study
 from experiments.support.trainings import Keys, Load, Training
 from oodgat_jax import experiment, metrics, splits
@@ -51,19 +50,19 @@ PAPER = ("cora", "amazon-computers", "amazon-photo", "coauthor-cs", "digits")
 
 
 class Stage(NamedTuple):
-    """Seeds of splits and models, what is drawn, and which rows are trained."""
+    """Seeds of splits and models, which rows are trained, and how splits are drawn."""
 
     split_seeds: tuple[int, ...]
     model_seeds: tuple[int, ...]
-    rows: tuple[str, ...]  # beginnings of the titles of variants
+    rows: Sequence[Variant] = MAIN
     draw: Callable[[Dataset, int], Split] = splits.draw
 
 
 STAGES = {
-    "development": Stage((20, 21, 22), (0,), ("OODGAT",), splits.draw_development),
-    "partitions": Stage((20,), (0,), ("OODGAT+", "OODGAT", "GAT")),
-    "paper": Stage((123, 1, 2), (0, 1, 2), ("OODGAT+", "OODGAT", "GAT")),
-    "fresh": Stage(tuple(range(10, 15)), (0, 1, 2), ("OODGAT+", "OODGAT", "GAT")),
+    "development": Stage((20, 21, 22), (0,), VARIANTS, splits.draw_development),
+    "partitions": Stage((20,), (0,)),
+    "paper": Stage((123, 1, 2), (0, 1, 2)),
+    "fresh": Stage((10, 11, 12, 13, 14), (0, 1, 2)),
 }
 SHARED = ("out", "data_dir", "kernel", "from_records")
 OWN: app.Definitions = {
@@ -90,21 +89,13 @@ def every_training() -> Iterator[Training]:
     stage = STAGES[FLAGS.stage]
     known = {variant.title: variant for variant in VARIANTS}
     check_names("row", FLAGS.rows or (), known)
-    titles = FLAGS.rows or [title for title in known if _in_stage(title, stage)]
+    rows = [known[title] for title in FLAGS.rows] if FLAGS.rows else stage.rows
     load = trainings.loader()
     names = study_flags.dataset_names(FLAGS.datasets, PAPER, FLAGS.data_dir)
     for name in names:
         for problem, wanted in _problems(functools.partial(load, name)):
-            for method in dict.fromkeys(known[title].method for title in titles):
-                rows = [known[t] for t in titles if known[t].method == method]
-                for off, alike in itertools.groupby(rows, key=lambda row: row.off):
-                    del alike
-                    yield _training(stage, name, problem, wanted, method, off)
-
-
-def _in_stage(title: str, stage: Stage) -> bool:
-    everything = stage.draw is splits.draw_development
-    return everything or title in stage.rows or title.startswith("OODGAT+ without ")
+            for method, off in dict.fromkeys((row.method, row.off) for row in rows):
+                yield _training(stage, name, problem, wanted, method, off)
 
 
 def _problems(load: Load) -> Iterator[tuple[tuple[int, ...], Load]]:

@@ -1,4 +1,5 @@
 import atexit
+import functools
 import os
 import shutil
 import tempfile
@@ -13,8 +14,8 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
-import jax
 import pytest
+from support.compiling import use
 
 from oodgat_jax import datasets
 from oodgat_jax.datasets import download
@@ -60,8 +61,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def compiling(request: pytest.FixtureRequest) -> None:
     """Compiles without optimizing, but for the files named above."""
-    quick = request.path.name not in OPTIMIZED
-    jax.config.update("jax_disable_most_optimizations", quick)
+    use(quick=request.path.name not in OPTIMIZED)
 
 
 @pytest.fixture(scope="session")
@@ -71,6 +71,12 @@ def data_dir() -> Path:
     if not folder:
         pytest.skip("OODGAT_DATA_DIR is not set")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def real(data_dir):
+    """From a name to a real data set, loaded once per process."""
+    return functools.cache(lambda name: datasets.load(name, data_dir))
 
 
 @pytest.fixture

@@ -136,3 +136,27 @@ def test_progress_on_a_terminal_is_one_line():
     assert stream.getvalue().count("\n") == 1
     assert stream.getvalue().endswith(" s\n")
     assert "\r\x1b[Ka on b: 3/9 runs" in stream.getvalue()
+
+
+def test_run_takes_exposed_nodes(digits, monkeypatch):
+    given = []
+    monkeypatch.setattr(
+        experiment.run_by_name,
+        "execute",
+        lambda dataset, *_, **__: given.append(dataset),
+    )
+    others = np.flatnonzero(~np.isin(digits.labels, digits.id_classes))[:7]
+    experiment.run(digits, "gcn-bn", exposure=others)
+    split = splits.draw(given[0], 123)
+    np.testing.assert_array_equal(np.flatnonzero(split.exposure), others)
+    assert not (split.exposure & (split.val | split.test)).any()
+
+
+def test_splits_of_any_protocol_are_checked(digits):
+    def leaking(dataset, seed):
+        split = splits.draw(dataset, seed)
+        return split._replace(exposure=split.test & split.is_ood)
+
+    recipe = recipes.override(recipes.recipe("digits", "mlp"), SETTINGS)
+    with pytest.raises(InputError, match="is an exposure node and a test node"):
+        experiment.execute(digits, "mlp", recipe, [1], [0], draw=leaking)

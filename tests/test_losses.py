@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from oodgat_jax import losses
+from oodgat_jax import graphs, losses
 from oodgat_jax.losses import REGULARIZERS
 from oodgat_jax.types import Outputs, Split
 
@@ -25,7 +25,20 @@ def make_split(nodes=N, labeled=5):
     labels = jnp.arange(nodes) % (C + 1)
     train = (jnp.cumsum(labels < C) <= labeled) & (labels < C)
     none = jnp.zeros(nodes, bool)
-    return Split(labels, labels == C, train, none, none)
+    exposed = (labels == C) & (labeled > 0)
+    return Split(labels, labels == C, train, none, none, exposed)
+
+
+def ring(nodes=N):
+    ids = np.arange(nodes)
+    return graphs.from_edges(np.zeros((nodes, 1)), ids, np.roll(ids, 1), "segment")
+
+
+def term(name, outputs, split, hyper=HYPER, step=500):
+    """A term's value with the defaults of what it needs beyond `hyper`."""
+    found = REGULARIZERS[name]
+    nodes = outputs.logits.shape[0]
+    return found.value(outputs, split, {**found.hyper, **hyper}, step, ring(nodes))
 
 
 def sigmoid(x):
@@ -109,7 +122,7 @@ def test_pseudo_labels_have_no_gradient(name):
 def test_consistency_and_discrepancy_reach_what_they_should(name, side):
     """Gradients flow through both sides of the cosines; entropy's through logits."""
     outputs, split = make_outputs(), make_split()
-    slope = jax.grad(lambda o: REGULARIZERS[name].function(o, split, HYPER))(outputs)
+    slope = jax.grad(lambda o: term(name, o, split))(outputs)
     reached = any(np.any(leaf) for leaf in jax.tree.leaves(getattr(slope, side)))
     sides = {"consistency": ("logits", "attention"), "entropy": ("logits",)}
     kind = name.removesuffix("_printed")
@@ -137,9 +150,7 @@ EDGES = {
 def test_finite_with_a_finite_gradient(name, edge, labeled):
     outputs, hyper = EDGES[edge]
     split = make_split(outputs.logits.shape[0], labeled)
-    objective = losses.compose({name: REGULARIZERS[name]})
-    hyper = {name.removesuffix("_printed"): 1.0, **hyper}
-    loss, slope = jax.value_and_grad(objective)(outputs, split, hyper, 0)
+    loss, slope = jax.value_and_grad(lambda o: term(name, o, split, hyper))(outputs)
     assert np.isfinite(loss)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope))
 
@@ -192,3 +203,50 @@ def test_no_terms_is_cross_entropy():
     outputs, split = make_outputs(), make_split()
     total = losses.compose({})(outputs, split, {}, 3)
     assert total == losses.cross_entropy(outputs, split)
+
+
+def energies(logits):
+    return -np.log(np.exp(np.asarray(logits, np.float64)).sum(-1))
+
+
+def test_margins_hold_labeled_nodes_below_and_exposed_ones_above():
+    outputs, split = make_outputs(), make_split()
+    hyper = {"m_in": -2.0, "m_out": -1.5}
+    e = energies(outputs.logits)
+    inside = np.maximum(e + 2.0, 0)[np.asarray(split.train)] ** 2
+    outside = np.maximum(-1.5 - e, 0)[np.asarray(split.exposure)] ** 2
+    expected = inside.mean() + outside.mean()
+    assert expected > 0
+    found = term("energy_margin", outputs, split, hyper)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    spread = (e + 2 * np.roll(e, -1) + np.roll(e, -2)) / 4
+    inside = np.maximum(spread + 2.0, 0)[np.asarray(split.train)] ** 2
+    outside = np.maximum(-1.5 - spread, 0)[np.asarray(split.exposure)] ** 2
+    found = term("energy_margin_propagated", outputs, split, hyper)
+    np.testing.assert_allclose(found, inside.mean() + outside.mean(), rtol=1e-5)
+
+
+def test_an_unknown_class_is_cross_entropy_over_one_class_more():
+    outputs, split = make_outputs(), make_split()
+    unknown = np.asarray(outputs.attention[-1]).mean(1)
+    p = log_softmax(np.column_stack([outputs.logits, unknown]))
+    own = p[np.arange(N), np.asarray(split.labels)]
+    expected = -own[np.asarray(split.train)].mean() - p[:, C][split.exposure].mean()
+    hyper = {"unknown_class": 1.0, "complement": 0.0}
+    names = {"unknown_class": REGULARIZERS["unknown_class"]}
+    found = losses.compose(names, losses.constant)(outputs, split, hyper, 0)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_pseudo_unknown_nodes_have_the_highest_energies_after_a_while():
+    outputs, split = make_outputs(), make_split()
+    hyper = {"complement": 0.0, "pseudo_share": 0.3, "pseudo_after": 50.0}
+    gap = np.asarray(outputs.attention[-1]).mean(1) + energies(outputs.logits)
+    known = np.log1p(np.exp(gap))[np.asarray(split.train)].mean()
+    early = term("unknown_class_pseudo", outputs, split, hyper, step=50)
+    np.testing.assert_allclose(early, known, rtol=1e-5)
+    free = np.flatnonzero(~np.asarray(split.train))
+    top = free[np.argsort(-energies(outputs.logits)[free])][: int(0.3 * len(free))]
+    late = term("unknown_class_pseudo", outputs, split, hyper, step=51)
+    expected = known + np.log1p(np.exp(-gap))[top].mean()
+    np.testing.assert_allclose(late, expected, rtol=1e-5)

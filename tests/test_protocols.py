@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from oodgat_jax import datasets, experiment, graphs, splits
+from oodgat_jax import experiment, graphs, splits
 from oodgat_jax.datasets.joined import join
 from oodgat_jax.methods import METHODS, recipes
 from oodgat_jax.types import Dataset, InputError
@@ -18,11 +18,6 @@ from oodgat_jax.types import Dataset, InputError
 REFERENCE = json.loads(
     (Path(__file__).parent / "reference" / "protocols.json").read_text()
 )
-
-
-@functools.cache
-def real(name, folder):
-    return datasets.load(name, folder)
 
 
 def fact(mask):
@@ -63,9 +58,9 @@ def made(name="cora", sparse=False, public=0) -> Dataset:
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("case", REFERENCE["gnnsafe"])
-def test_gnnsafe_draws_the_published_nodes(data_dir, case):
+def test_gnnsafe_draws_the_published_nodes(real, case):
     name, shift = case.split()
-    dataset = real(name, data_dir)
+    dataset = real(name)
     if shift == "label":
         dataset = splits.label_shift(dataset)
     else:
@@ -75,9 +70,9 @@ def test_gnnsafe_draws_the_published_nodes(data_dir, case):
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("case", REFERENCE["grasp"])
-def test_grasp_draws_the_published_nodes(data_dir, case):
+def test_grasp_draws_the_published_nodes(real, case):
     name, seed = case.split()
-    shift = splits.under_grasp(real(name, data_dir))
+    shift = splits.under_grasp(real(name))
     split = shift.draw(shift.scored, int(seed))
     assert facts(split) == REFERENCE["grasp"][case]
     labels = shift.scored.labels
@@ -88,18 +83,18 @@ def test_grasp_draws_the_published_nodes(data_dir, case):
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("case", REFERENCE["gpn"])
-def test_gpn_draws_the_published_nodes(data_dir, case):
+def test_gpn_draws_the_published_nodes(real, case):
     name, number = case.split()
-    shift = splits.under_gpn(real(name, data_dir))
+    shift = splits.under_gpn(real(name))
     split = shift.draw(shift.scored, int(number))
     found = facts(split) | {"test_ood": fact(split.test & split.is_ood)}
     assert found == REFERENCE["gpn"][case]
 
 
 @pytest.mark.real_data
-def test_the_public_split_is_planetoids(data_dir):
+def test_the_public_split_is_planetoids(real):
     for name, sizes in (("cora", (140, 500, 1000)), ("citeseer", (120, 500, 1000))):
-        shift = splits.under_gnnsafe(real(name, data_dir), "feature")
+        shift = splits.under_gnnsafe(real(name), "feature")
         split = shift.draw(shift.learned, 5)
         assert tuple(m.sum() for m in (split.train, split.val, split.test)) == sizes
     labels = shift.learned.labels
@@ -111,9 +106,9 @@ def test_the_public_split_is_planetoids(data_dir):
 
 
 @pytest.mark.real_data
-def test_blocks_are_those_of_the_published_generator(data_dir):
+def test_blocks_are_those_of_the_published_generator(real):
     expected = {k: np.array(v) for k, v in REFERENCE["structure"]["cora"].items()}
-    dataset = real("cora", data_dir)
+    dataset = real("cora")
     found = {name: [] for name in expected}
     for seed in range(10):
         drawn = splits.structure_shift(dataset, seed)

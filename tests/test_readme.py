@@ -2,13 +2,14 @@
 
 import ast
 import importlib
+import os
 import pathlib
 import re
 import shlex
-import subprocess
-import sys
 
 import pytest
+from support import forking
+from support.binaries import QUICK
 
 import oodgat_jax as og
 from oodgat_jax.cli import shared_flags
@@ -33,10 +34,10 @@ def test_the_quick_start_runs():
     few = 'splits=1, seeds=2, settings={"max_steps": 11})'
     shorter = code.replace("splits=3, seeds=3)", few)
     assert shorter != code
-    done = subprocess.run([sys.executable, "-c", shorter], capture_output=True)
-    assert done.returncode == 0, done.stderr.decode()
-    assert "oodgat on digits: 2 runs, 22 steps" in done.stdout.decode()
-    assert re.search(r"\[0\.\d+ +0\.\d+\]\n$", done.stdout.decode())
+    done = forking.run("-c", shorter, env=os.environ | QUICK)
+    assert done.returncode == 0, done.stderr
+    assert "oodgat on digits: 2 runs, 22 steps" in done.stdout
+    assert re.search(r"\[0\.\d+ +0\.\d+\]\n$", done.stdout)
 
 
 def test_the_regularizer_works():

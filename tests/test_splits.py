@@ -1,6 +1,5 @@
 """Splits: the authors' draws, the citation protocol, stacking and digests."""
 
-import functools
 import hashlib
 import json
 from pathlib import Path
@@ -38,18 +37,13 @@ def ids(mask):
     return np.flatnonzero(mask).tolist()
 
 
-@functools.cache
-def real(name, folder):
-    return datasets.load(name, folder)
-
-
 # --- the paper's protocol ------------------------------------------------------
 
 
 @pytest.mark.real_data
 @pytest.mark.parametrize(("name", "seed"), DRAWN)
-def test_the_authors_draws(data_dir, name, seed):
-    dataset, entry = real(name, data_dir), REFERENCE[name]
+def test_the_authors_draws(real, name, seed):
+    dataset, entry = real(name), REFERENCE[name]
     assert dataset.num_nodes == entry["num_nodes"]
     assert dataset.senders.size == entry["num_edges"]
     assert np.bincount(dataset.labels).tolist() == entry["class_counts"]
@@ -226,8 +220,8 @@ def test_citation_refuses_what_does_not_fit():
     ("name", "labeled", "ood_share"),
     [("cora", 80, 0.334), ("citeseer", 60, 0.543), ("pubmed", 40, 0.399)],
 )
-def test_real_citation_splits(data_dir, name, labeled, ood_share):
-    split = splits.draw_citation(real(name, data_dir))
+def test_real_citation_splits(real, name, labeled, ood_share):
+    split = splits.draw_citation(real(name))
     assert (split.train.sum(), split.val.sum()) == (labeled, 500)
     assert (split.labels[split.test] >= 0).all()
     assert split.is_ood.mean() == pytest.approx(ood_share, abs=6e-4)
@@ -351,3 +345,30 @@ def test_any_labels_are_split_or_refused(seed, counts, num_id, unlabeled):
     assert val.tolist() == [2] * num_id + [2 * num_id]
     assert (split.test & split.is_ood).sum() == (split.test & ~split.is_ood).sum() == 3
     assert not any(member[labels == -1].any() for member in sets)
+
+
+# --- development ---------------------------------------------------------------
+
+
+def test_development_is_judged_on_nodes_of_no_part():
+    dataset = made()
+    plain, judged = splits.draw(dataset, 20), splits.draw_development(dataset, 20)
+    assert not (judged.test & (plain.train | plain.val | plain.test)).any()
+    assert (judged.test | plain.train | plain.val | plain.test).all()
+    same = judged._replace(test=plain.test)
+    assert splits.digest(same) == splits.digest(plain)
+
+
+def test_random_partitions():
+    dataset = made((60, 70, 80, 90, 50), (0, 1))
+    found = splits.random_partitions(dataset, 10)
+    assert len({each.id_classes for each in found}) == len(found) > 2
+    for each in found:
+        known = np.isin(each.labels, each.id_classes)
+        assert 0.3 <= known.mean() <= 0.7
+        assert len(each.id_classes) >= 2
+        assert 4 not in each.id_classes  # too few nodes
+        splits.draw(each, 0)
+    assert splits.random_partition(dataset, 3) == splits.random_partition(dataset, 3)
+    with pytest.raises(InputError, match="no two classes"):
+        splits.random_partition(made((20, 20), (0,)), 0)

@@ -184,8 +184,10 @@ def definition(cell: Cell) -> Method:
         return method
     if cell.protocol == "grasp":
         return method._replace(customize=choosing.by_validation_accuracy)
-    alone = {"validated_by": entry.oracle, "detectors": (entry.oracle,)}
-    return method._replace(customize=None, **alone)
+    detectors = (entry.oracle,)
+    return method._replace(
+        customize=None, validated_by=entry.oracle, detectors=detectors
+    )
 
 
 def has_ensemble(cell: Cell, model_seeds: list[int]) -> bool:

@@ -49,7 +49,7 @@ ROWS = (
     Row("Mahalanobis", "gcn-bn", "Mahalanobis"),
     Row("kNN", "gcn-bn", "kNN"),
     Row("GNNSafe", "gcn-bn", "GNNSafe_coded"),
-    Row("GNNSafe, exposure in BatchNorm", "gcn-bn-seen", "GNNSafe_coded"),
+    Row("GNNSafe, exposed graph in BatchNorm", "gcn-bn-seen", "GNNSafe_coded"),
     Row("GNNSafe, isolated nodes kept", "gcn-bn", "GNNSafe"),
     Row("GRASP, as coded", "gcn-bn", "GRASP_coded"),
     Row("GRASP", "gcn-bn", "GRASP"),

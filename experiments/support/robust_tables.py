@@ -6,7 +6,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.support import main_table, paper_results, run_figures
-from experiments.support.robust_variants import MAIN, VARIANTS, Variant, find, values
+from experiments.support.robust_variants import (
+    MAIN,
+    PLUS,
+    VARIANTS,
+    Variant,
+    find,
+    values,
+)
 from oodgat_jax import tables
 from oodgat_jax.records import Record
 
@@ -47,6 +54,12 @@ def draw(records: Sequence[Record]) -> list[tuple[str, tables.Table]]:
             paired = _paired(mine)
             shown += [(f"{PAIRED} ({title.lower()})", paired)] if paired.rows else []
     return shown
+
+
+def in_summary(records: Sequence[Record]) -> list[Record]:
+    """Returns the records of OODGAT+, no part left out, on the paper's splits."""
+    mine = [r for r in records if r["method"] == PLUS and not r["off"]]
+    return [r for r in mine if r["stage"] == "paper"]
 
 
 def note(records: Sequence[Record]) -> str:

@@ -44,12 +44,12 @@ SCORE = "FUSED+prop"
 MAIN = (
     Variant("OODGAT+", PLUS, (), SCORE),
     Variant("OODGAT", "oodgat", (), "ATT"),
-    Variant("GAT, best detector", "gat"),
+    Variant("GAT (best detector)", "gat"),
 )
 SCORES = (
-    Variant("OODGAT+, FUSED alone", PLUS, (), "FUSED"),
-    Variant("OODGAT+, ATT alone", PLUS, (), "ATT"),
-    Variant("OODGAT+, ENT alone", PLUS, (), "ENT"),
+    Variant("OODGAT+ (FUSED alone)", PLUS, (), "FUSED"),
+    Variant("OODGAT+ (ATT alone)", PLUS, (), "ATT"),
+    Variant("OODGAT+ (ENT alone)", PLUS, (), "ENT"),
 )
 LEFT_OUT = tuple(
     Variant(f"OODGAT+ without {part}", PLUS, (part,), SCORE) for part in OFF

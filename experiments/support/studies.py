@@ -12,6 +12,7 @@ from experiments import (
     homophily,
     no_ood_labels,
     post_hoc,
+    robust,
     sensitivity,
     tune,
     unknown_groups,
@@ -22,6 +23,7 @@ from experiments.support.study import Study
 STUDIES: tuple[Study, ...] = (
     findings.STUDY,
     end_to_end.STUDY,
+    robust.STUDY,
     tune.STUDY,
     post_hoc.STUDY,
     gkde.STUDY,

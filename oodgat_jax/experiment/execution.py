@@ -17,7 +17,7 @@ import jraph
 import numpy as np
 from jax.sharding import Mesh
 
-from oodgat_jax import evaluation, graphs, methods, training
+from oodgat_jax import evaluation, graphs, methods, models, training
 from oodgat_jax import splits as protocols
 from oodgat_jax.datasets import streaming
 from oodgat_jax.experiment.result import Result, without_failed
@@ -185,13 +185,14 @@ def _train_and_score(
     methods.check_exposure(definition, runs.split)
     if mesh is not None and mesh.shape[GRAPH] > 1:
         evaluation.check_shardable(definition)
+        _check_one_graph(dataset, module)
         placed, split = _sharded(dataset, runs.split, mesh, kernel)
         runs = runs._replace(split=split)
         states = training.train(
             task, placed.graph, runs, schedule, mesh=mesh, **options
         )
         if second is not None:
-            placed, split = _sharded(*second, mesh, kernel)
+            placed, split = _sharded(second[0], second[1], mesh, kernel)
         found = evaluation.trained(states), placed, split, definition.detectors
         return placed.graph, states, evaluation.score_sharded(task, *found)
     if isinstance(dataset, StreamedGraph):
@@ -204,6 +205,16 @@ def _train_and_score(
         graph, split = graphs.build(second[0], kernel), second[1]
     found = evaluation.trained(states), graph, split, definition.detectors
     return graph, states, evaluation.score(task, *found)
+
+
+def _check_one_graph(dataset: Dataset | StreamedGraph, module: Any) -> None:
+    """Raises InputError for joined graphs whose statistics shards would mix."""
+    joined = isinstance(dataset, Dataset) and len(dataset.components) > 1
+    if joined and models.keeps_statistics(module):
+        raise InputError(
+            f"{dataset.name} is several joined graphs, each with its own batch "
+            "statistics, and cannot be sharded: leave the axis graph of --mesh at 1."
+        )
 
 
 def _sharded(

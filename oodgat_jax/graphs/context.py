@@ -18,7 +18,6 @@ import jraph
 
 from oodgat_jax.graphs import reductions
 from oodgat_jax.graphs.sparse import Pattern
-from oodgat_jax.kernels import library
 from oodgat_jax.types import AnyArray, Array
 
 
@@ -49,11 +48,6 @@ def context(graph: jraph.GraphsTuple) -> Context:
 def pattern(graph: jraph.GraphsTuple) -> Pattern | None:
     """Returns the edges' pattern for sparse products; None: use segment operations."""
     return graph.globals.pattern
-
-
-def is_native(graph: jraph.GraphsTuple, *values: Array) -> bool:
-    """Returns whether native kernels serve for these values on the graph's edges."""
-    return graph.globals.native is not None and library.serves(*values)
 
 
 def is_sharded(graph: jraph.GraphsTuple) -> bool:

@@ -1,12 +1,10 @@
 // What JAX calls: typed buffers in, kernels, an error instead of an exception out.
 
-#include <algorithm>
 #include <exception>
 
 #include "attention.h"
 #include "features.h"
 #include "limits.h"
-#include "pairs.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace oodgat {
@@ -49,15 +47,6 @@ struct MaybeDropout {
 Shape shape_of(Floats& receiver, Floats& h) {
   const auto sizes = h.dimensions();
   return {receiver.dimensions()[0], sizes[0], sizes[1], sizes[2]};
-}
-
-Shape shape_of(Ints& first, Floats& h) {
-  const auto sizes = h.dimensions();
-  return {first.dimensions()[0] - 1, sizes[0], sizes[1], sizes[2]};
-}
-
-Edges by_receiver(const Shape& shape, Ints& first, Ints& others) {
-  return {shape.rows, first.typed_data(), others.typed_data(), nullptr, nullptr};
 }
 
 EdgeLogit logit_of(float sign, float constant, float linear, float absolute,
@@ -127,38 +116,6 @@ ffi::Error transposed(Ints first, Ints columns, Floats values, Words numbers,
                       tile_rows.typed_data(), tile_places.typed_data()};
     feature_product_transposed(stored, index, drop.get(), out->dimensions()[1],
                                gradient.typed_data(), out->typed_data());
-  });
-}
-
-ffi::Error logits_of_pairs(float slope, Ints first, Ints others, Floats query,
-                           Floats h, Result logits) {
-  return guarded([&] {
-    const Shape shape = shape_of(first, h);
-    pair_logits(shape, by_receiver(shape, first, others), slope, query.typed_data(),
-                h.typed_data(), logits->typed_data());
-  });
-}
-
-ffi::Error dots_of_pairs(Ints first, Ints others, Floats g, Floats h, Result dots) {
-  return guarded([&] {
-    const Shape shape = shape_of(first, h);
-    pair_dots(shape, by_receiver(shape, first, others), g.typed_data(),
-              h.typed_data(), dots->typed_data());
-  });
-}
-
-ffi::Error slopes_of_pairs(float slope, Ints first, Ints others, Ints column_first,
-                           Ints column_others, Ints places, Floats values, Floats h,
-                           Result total) {
-  return guarded([&] {
-    const Shape shape = shape_of(first, h);
-    const Edges by_sender{shape.columns, column_first.typed_data(),
-                          column_others.typed_data(), places.typed_data(), nullptr};
-    std::fill_n(total->typed_data(), total->element_count(), 0.0f);
-    for (const Edges& edges : {by_receiver(shape, first, others), by_sender}) {
-      add_slopes(shape, edges, slope, values.typed_data(), h.typed_data(),
-                 total->typed_data());
-    }
   });
 }
 
@@ -240,35 +197,6 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(oodgat_feature_product_transposed, transposed,
                                   .Arg<Words>()     // dropout
                                   .Arg<Floats>()    // gradient
                                   .Ret<Floats>());  // out
-
-XLA_FFI_DEFINE_HANDLER_SYMBOL(oodgat_pair_logits, logits_of_pairs,
-                              ffi::Ffi::Bind()
-                                  .Attr<float>("slope")
-                                  .Arg<Ints>()      // first
-                                  .Arg<Ints>()      // others
-                                  .Arg<Floats>()    // query
-                                  .Arg<Floats>()    // h
-                                  .Ret<Floats>());  // logits
-
-XLA_FFI_DEFINE_HANDLER_SYMBOL(oodgat_pair_dots, dots_of_pairs,
-                              ffi::Ffi::Bind()
-                                  .Arg<Ints>()      // first
-                                  .Arg<Ints>()      // others
-                                  .Arg<Floats>()    // g
-                                  .Arg<Floats>()    // h
-                                  .Ret<Floats>());  // dots
-
-XLA_FFI_DEFINE_HANDLER_SYMBOL(oodgat_pair_slopes, slopes_of_pairs,
-                              ffi::Ffi::Bind()
-                                  .Attr<float>("slope")
-                                  .Arg<Ints>()      // first
-                                  .Arg<Ints>()      // others
-                                  .Arg<Ints>()      // column_first
-                                  .Arg<Ints>()      // column_others
-                                  .Arg<Ints>()      // places
-                                  .Arg<Floats>()    // values
-                                  .Arg<Floats>()    // h
-                                  .Ret<Floats>());  // total
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(oodgat_sum_rows, rows_sum,
                               ffi::Ffi::Bind()

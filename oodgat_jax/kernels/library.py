@@ -15,9 +15,6 @@ SYMBOLS = (
     "oodgat_attend_backward",
     "oodgat_feature_product",
     "oodgat_feature_product_transposed",
-    "oodgat_pair_dots",
-    "oodgat_pair_logits",
-    "oodgat_pair_slopes",
     "oodgat_sum_rows",
 )
 

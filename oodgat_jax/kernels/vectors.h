@@ -83,11 +83,6 @@ inline Dots dots(const float* x, const float* y, const float* z, int64_t count) 
   }
 }
 
-// x.y.
-inline float dot(const float* x, const float* y, int64_t count) {
-  return dots(x, y, y, count).y;
-}
-
 inline void prefetch(const void* address) { __builtin_prefetch(address, 0, 3); }
 
 // exp(x) in plain arithmetic, so that a loop over it is vectorized: the library's

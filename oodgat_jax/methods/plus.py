@@ -115,20 +115,20 @@ def _mean_square(graph: jraph.GraphsTuple) -> Array:
     """Returns the mean over nodes of the squared norm of their features."""
     x = graph.nodes
     if isinstance(x, SparseFeatures):
-        return reductions.add(jnp.sum(x.values**2)) / reductions.count(x)
+        nodes = reductions.count(jnp.zeros(x.shape[0]))
+        return reductions.add(jnp.sum(x.values**2)) / nodes
     return reductions.mean(jnp.sum(x**2, axis=-1))
 
 
 def _feature_weights(params: Params, graph: jraph.GraphsTuple) -> list[Array]:
     """Returns the matrices of the first layer that take the features: [F, D] each."""
-    _, first = next(iter(params["params"].items()))
-    leaves = jax.tree_util.tree_leaves_with_path(first)
+    leaves = jax.tree_util.tree_leaves_with_path(params["params"])
+    kernels = [each for each in leaves if each[0][-1].key == "kernel"]
+    # Modules of a kind are numbered, and the first of them is the first by name.
+    first = min(path[0].key for path, _ in kernels)
     width = graph.nodes.shape[1]
-    return [
-        leaf
-        for path, leaf in leaves
-        if getattr(path[-1], "key", "") == "kernel" and leaf.shape[0] == width
-    ]
+    mine = [leaf for path, leaf in kernels if path[0].key == first]
+    return [kernel for kernel in mine if kernel.shape[0] == width]
 
 
 def keeping_reference(

@@ -196,7 +196,7 @@ def schedule(method: Method, recipe: Recipe) -> Schedule:
     names = [name for name in Schedule._fields[:-1] if name in recipe]
     chosen = {name: int(recipe[name]) for name in names}
     early_stop = bool(recipe.get("early_stop", method.early_stop))
-    return Schedule()._replace(**(chosen | {"early_stop": early_stop}))
+    return Schedule(**chosen, early_stop=early_stop)
 
 
 def _replace(chosen: Recipe, values: Recipe) -> None:

@@ -34,6 +34,7 @@ from oodgat_jax import graphs
 from oodgat_jax.dropout import keep
 from oodgat_jax.graphs import sparse, sum_by, take
 from oodgat_jax.kernels import attention as native
+from oodgat_jax.kernels import library
 from oodgat_jax.models import edge_blocks
 from oodgat_jax.types import AnyArray, Array
 
@@ -118,7 +119,7 @@ def attend(
     sender, h = graphs.sources(graph, sender), graphs.sources(graph, h)
     if pattern is None:
         return _attend_segment(graph, edge_logit, receiver, sender, h, dropout)
-    if graphs.is_native(graph, receiver, sender, h):
+    if graphs.context(graph).native is not None and library.serves(receiver, sender, h):
         return native.attend(edge_logit, pattern, receiver, sender, h, dropout)
     # On a symmetric graph, with the same numbers on both sides, x_ij = -x_ji.
     mirrored = (

@@ -11,7 +11,6 @@ import jraph
 
 from oodgat_jax import graphs
 from oodgat_jax.graphs import sparse
-from oodgat_jax.kernels import pairs
 from oodgat_jax.types import Array
 
 BLOCK = 1 << 20  # numbers in a block on the CPU, edges x heads x width
@@ -36,7 +35,15 @@ def _sum_forward(graph, weights, h):
 
 def _sum_backward(residuals, gradient):
     graph, weights, h = residuals
-    d_weights = _pair_dots(graph, gradient, h)
+    flat, g = (x.reshape(x.shape[0], -1) for x in (h, gradient))
+    ones = by_head(jnp.ones(h.shape[1:], h.dtype))
+
+    def block(edges):
+        receivers, senders = edges
+        return (g[receivers] * flat[senders]) @ ones
+
+    edges = (graph.receivers, graph.senders)
+    d_weights = map_blocks(block, edges, flat.shape[1])
     pattern = graphs.pattern(graph)
     if pattern is None:
         ends = (graph.senders, graph.receivers)
@@ -47,21 +54,6 @@ def _sum_backward(residuals, gradient):
 
 
 weighted_sum.defvjp(_sum_forward, _sum_backward)
-
-
-def _pair_dots(graph, gradient, h):
-    """Computes g_i . h_j: [N, H, D], [N, H, D] -> [E, H]."""
-    if graphs.is_native(graph, gradient, h):
-        return pairs.dots(graphs.pattern(graph), gradient, h)
-    flat, g = (x.reshape(x.shape[0], -1) for x in (h, gradient))
-    ones = by_head(jnp.ones(h.shape[1:], h.dtype))
-
-    def block(edges):
-        receivers, senders = edges
-        return (g[receivers] * flat[senders]) @ ones
-
-    edges = (graph.receivers, graph.senders)
-    return map_blocks(block, edges, flat.shape[1])
 
 
 def by_head(weights):

@@ -9,16 +9,12 @@ With G_i the sum over the edges at i, incoming and outgoing, of
 de_ij leaky_relu'(h_i + h_j), and since leaky_relu(u) = u leaky_relu'(u),
 
     dh_i = a G_i,  da = sum over i of h_i G_i
-
-On a graph for the native kernels, where they serve, they do that work.
 """
 
 import jax
 import jax.numpy as jnp
 import jraph
 
-from oodgat_jax import graphs
-from oodgat_jax.kernels import pairs
 from oodgat_jax.models import edge_blocks
 from oodgat_jax.types import Array
 
@@ -31,8 +27,6 @@ def pair_logits(graph: jraph.GraphsTuple, query: Array, h: Array) -> Array:
 
     h is by position of the senders, among which a shard's own nodes come first.
     """
-    if graphs.is_native(graph, query, h):
-        return pairs.logits(graphs.pattern(graph), SLOPE, query, h)
     flat, weights = h.reshape(h.shape[0], -1), edge_blocks.by_head(query)
 
     def block(edges):
@@ -51,14 +45,6 @@ def _pair_forward(graph, query, h):
 
 def _pair_backward(residuals, gradient):
     graph, query, h = residuals
-    total = _slopes(graph, gradient, h)
-    return None, jnp.sum(h * total, 0), query * total
-
-
-def _slopes(graph, gradient, h):
-    """Computes G from de: [E, H], [N, H, D] -> [N, H, D]."""
-    if graphs.is_native(graph, gradient, h):
-        return pairs.slopes(graphs.pattern(graph), SLOPE, gradient, h)
     flat = h.reshape(h.shape[0], -1)
 
     def add_block(total, edges):
@@ -69,8 +55,10 @@ def _slopes(graph, gradient, h):
         return total.at[senders].add(slopes)
 
     edges = (graph.receivers, graph.senders, gradient)
-    total = edge_blocks.fold_blocks(add_block, jnp.zeros_like(flat), edges)
-    return total.reshape(h.shape)
+    total = edge_blocks.fold_blocks(add_block, jnp.zeros_like(flat), edges).reshape(
+        h.shape
+    )
+    return None, jnp.sum(h * total, 0), query * total
 
 
 pair_logits.defvjp(_pair_forward, _pair_backward)

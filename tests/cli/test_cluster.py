@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 from support import forking
-from support.binaries import QUICK
+from support.binaries import PACED, QUICK
 
 TESTS = pathlib.Path(__file__).parent.parent
 PATIENCE = 600  # seconds for what should take one minute on a free machine
@@ -35,11 +35,11 @@ def detect(out, steps, *more):
     ]
 
 
-def pair(out, steps, *more):
+def pair(out, steps, *more, cwd=None):
     """Two processes with two devices each."""
     where = (f"--coordinator=localhost:{free_port()}", "--num_processes=2")
     return [
-        start(detect(out, steps, *where, f"--process_id={number}", *more))
+        start(detect(out, steps, *where, f"--process_id={number}", *more), cwd)
         for number in range(2)
     ]
 
@@ -83,7 +83,7 @@ def wait_for(condition):
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline
-        time.sleep(0.5)
+        time.sleep(0.05)
 
 
 def whole_checkpoints(out):
@@ -92,9 +92,10 @@ def whole_checkpoints(out):
 
 
 def test_a_process_that_dies_is_reported_and_leaves_a_checkpoint(tmp_path):
+    (tmp_path / "paced.py").write_text(PACED)
     more = ("--checkpoint_seconds=0", "--set=check_every=2", "--set=patience=10000")
-    steps = 1001
-    first, second = pair(tmp_path, steps, "--mesh=graph:4", *more)
+    where, steps = ("--mesh=graph:4", "--plugin=paced"), 201
+    first, second = pair(tmp_path, steps, *where, *more, cwd=tmp_path)
     wait_for(lambda: any(whole_checkpoints(tmp_path)))
     second.send_signal(signal.SIGKILL)
     second.communicate()

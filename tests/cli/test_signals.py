@@ -8,7 +8,7 @@ from support import binaries, forking
 
 LONG = (
     *("--method=mlp", "--splits=1", "--seeds=1", "--set=hidden=8"),
-    *("--set=max_steps=40001", "--set=patience=40001"),
+    *("--set=max_steps=601", "--set=patience=601", "--plugin=paced"),
 )
 SIGNALS = {signal.SIGTERM: (143, "Terminated"), signal.SIGINT: (130, "Interrupted")}
 
@@ -18,8 +18,16 @@ def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
 
 
-def start(out, cache, *more):
-    return binaries.start("detect", *LONG, f"--out={out}", *more, cache=cache)
+@pytest.fixture(scope="module")
+def start(cache):
+    """Starts detect in a folder that has the plug-in, with an --out of its own."""
+    (cache / "paced.py").write_text(binaries.PACED)
+
+    def start(out, *more):
+        flags = *LONG, f"--out={out}", *more
+        return binaries.start("detect", *flags, cache=cache, cwd=cache)
+
+    return start
 
 
 def wait_for_checkpoint(process, out):
@@ -36,8 +44,8 @@ def wait_for_checkpoint(process, out):
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_saves_a_checkpoint_and_says_how_to_continue(tmp_path, cache, number):
-    process = start(tmp_path, cache, "--checkpoint_seconds=0")
+def test_a_signal_saves_a_checkpoint_and_says_how_to_continue(tmp_path, start, number):
+    process = start(tmp_path, "--checkpoint_seconds=0")
     with process:
         wait_for_checkpoint(process, tmp_path)
         process.send_signal(number)
@@ -50,7 +58,7 @@ def test_a_signal_saves_a_checkpoint_and_says_how_to_continue(tmp_path, cache, n
     )
     assert "Traceback" not in err
     assert not (tmp_path / "results.jsonl").exists()
-    with start(tmp_path, cache) as again:
+    with start(tmp_path) as again:
         _, err = again.communicate(timeout=300)
     assert again.returncode == 0, err
     assert "Continuing from the last checkpoint" in err
@@ -60,14 +68,16 @@ def test_a_signal_saves_a_checkpoint_and_says_how_to_continue(tmp_path, cache, n
     ]
 
 
-def test_the_same_command_beside_itself_is_refused(tmp_path, cache):
-    with start(tmp_path, cache, "--checkpoint_seconds=0") as first:
+def test_the_same_command_beside_itself_is_refused(tmp_path, start):
+    with start(tmp_path, "--checkpoint_seconds=0") as first:
         wait_for_checkpoint(first, tmp_path)
-        with start(tmp_path, cache, "--checkpoint_seconds=0") as second:
+        first.send_signal(signal.SIGSTOP)  # it has the lock, whatever the time
+        with start(tmp_path, "--checkpoint_seconds=0") as second:
             _, err = second.communicate(timeout=300)
         assert second.returncode == 2, err
         assert "Another process trains the same into" in err.splitlines()[-1]
         assert "Traceback" not in err
+        first.send_signal(signal.SIGCONT)
         _, err = first.communicate(timeout=300)
     assert first.returncode == 0, err
     lines = (tmp_path / "results.jsonl").read_text().splitlines()
@@ -87,9 +97,9 @@ def test_the_same_command_beside_itself_is_refused(tmp_path, cache):
     ],
 )
 def test_what_cannot_be_done_is_said_at_once(tmp_path, cache, flag, sentence):
-    with start(tmp_path, cache, flag) as process:
-        _, err = process.communicate(timeout=120)
-    assert process.returncode == 2, err
+    few = "--method=mlp", "--splits=1", "--seeds=1"
+    code, _, err = binaries.call("detect", *few, flag, f"--out={tmp_path}", cache=cache)
+    assert code == 2, err
     assert sentence in err.splitlines()[-1]
     assert "Traceback" not in err
 

@@ -87,3 +87,16 @@ def test_what_cannot_be_meant_is_refused(case):
     with pytest.raises(InputError, match=sentence) as raised:
         make(**changes)
     assert "\n" not in str(raised.value)
+
+
+def test_exposed_nodes_are_kept_by_mask_or_number():
+    others = np.flatnonzero(LABELS == 3)
+    for given in (others, others.tolist(), LABELS == 3):
+        made = make(exposure=given, test_size=5)
+        np.testing.assert_array_equal(made.exposure, LABELS == 3)
+    assert make().exposure is None
+    for wrong in ([NODES], [-1], [0.5], np.ones(3, bool), "all", [[1]]):
+        with pytest.raises(
+            InputError, match="exposure must be 40 booleans, or numbers"
+        ):
+            make(exposure=wrong)

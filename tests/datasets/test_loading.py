@@ -142,9 +142,9 @@ ISOLATED = {"citeseer": 48, "amazon-photo": 115, "amazon-computers": 281}
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", CLASS_SIZES)
-def test_real_counts(data_dir, name):
+def test_real_counts(real, name):
     # Nodes, edges, features and classes are compared with the table on loading.
-    dataset = datasets.load(name, data_dir)
+    dataset = real(name)
     known = dataset.labels[dataset.labels >= 0]
     assert np.bincount(known).tolist() == CLASS_SIZES[name]
     assert dataset.features.nnz == NONZEROS.get(name, dataset.features.nnz)
@@ -156,8 +156,8 @@ def test_real_counts(data_dir, name):
 
 
 @pytest.mark.real_data
-def test_citeseer_has_15_bare_nodes(data_dir):
-    dataset = datasets.load("citeseer", data_dir)
+def test_citeseer_has_15_bare_nodes(real):
+    dataset = real("citeseer")
     bare = np.flatnonzero(dataset.labels < 0)
     assert bare.size == 15
     assert np.isin(dataset.receivers, bare).sum() == 16

@@ -13,7 +13,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from support import hammer_saves, synthetic
 
-from oodgat_jax.estimator import OODGATClassifier, inputs, persistence
+from oodgat_jax.estimator import OODGATClassifier, holding_out, inputs, persistence
 from oodgat_jax.types import InputError
 
 ONE_STEP = {"max_steps": 1}
@@ -309,3 +309,15 @@ def test_parameters_that_are_not_finite_are_refused(folder, value):
     change(folder, parameters={"file": path.name, "sha256": digest})
     with pytest.raises(InputError, match="numbers that are not finite"):
         OODGATClassifier.load(folder)
+
+
+def test_known_unknowns_are_exposed_and_not_validated_on():
+    codes = np.array([0, 1, 0, -1, -1, -1])
+    nobody = np.zeros(6, bool)
+    exposed = holding_out.known_unknowns([4], codes)
+    split = holding_out.as_split(codes, nobody, 2, exposed)
+    assert np.flatnonzero(split.exposure).tolist() == [4]
+    assert np.flatnonzero(split.val).tolist() == [3, 5]
+    assert not holding_out.as_split(codes, nobody, 2).exposure.any()
+    with pytest.raises(InputError, match="without a label, but node 1 has one"):
+        holding_out.known_unknowns([1, 4], codes)

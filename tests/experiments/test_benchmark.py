@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from support import binaries, synthetic
+from support import binaries, compiling, synthetic
 
 from experiments.support import peers, speed, step_time
 from oodgat_jax import graphs, kernels, splits, training
@@ -23,7 +23,8 @@ def call(cache, tmp_path, monkeypatch):
     """Calls the binary in a folder that has a plug-in."""
     (tmp_path / "registers_mine.py").write_text(PLUGIN)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XLA_FLAGS", binaries.QUICK["XLA_FLAGS"])
+    monkeypatch.setenv("XLA_FLAGS", compiling.FLAGS)  # of its workers
+    monkeypatch.setenv(*next(iter(binaries.QUICK.items())))
     flags = "--variants=sparse", "--runs=2", "--seconds=0.1", f"--out={tmp_path}"
 
     def call(*more):

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from support import binaries
+from support import binaries, compiling
 
 from experiments import detect
 from oodgat_jax import datasets, experiment, metrics, splits
@@ -39,7 +39,8 @@ def twice(tmp_path_factory, cache):
     """
     folder = tmp_path_factory.mktemp("out") / "deep"
     command = [sys.executable, "-m", "experiments.detect", *TINY, f"--out={folder}"]
-    env = os.environ | binaries.QUICK | {"OODGAT_CACHE_DIR": str(cache)}
+    env = os.environ | binaries.QUICK | {"XLA_FLAGS": compiling.FLAGS}
+    env |= {"OODGAT_CACHE_DIR": str(cache)}
     env.pop("JAX_COMPILATION_CACHE_DIR")
     endings = [
         subprocess.run(command, capture_output=True, text=True, env=env)

@@ -4,7 +4,6 @@ import pytest
 from support.binaries import call
 
 from experiments import homophily
-from oodgat_jax import datasets
 from oodgat_jax.datasets import edge_kinds
 from oodgat_jax.records import read_lines
 
@@ -30,8 +29,8 @@ def test_unknown_name_is_one_sentence(tmp_path, cache):
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", ["cora", "citeseer", "amazon-photo"])
-def test_the_proposition_on_real_graphs(name, data_dir):
-    dataset = datasets.load(name, data_dir)
+def test_the_proposition_on_real_graphs(name, real):
+    dataset = real(name)
     found = homophily.measure(dataset)
     assert found["identity_homophily"] >= found["class_homophily"]
     assert found["ood_nodes"] == edge_kinds.is_ood(dataset).sum()

@@ -231,12 +231,11 @@ every_view = pytest.mark.parametrize("view", [*VIEWS, "print"])
 @pytest.fixture(scope="module")
 def seen(page, tmp_path_factory):
     """View -> what a browser measures; the last is the page as it is printed."""
-    folder = tmp_path_factory.mktemp("browser")
-    measured = browser.measure(page, VIEWS.values(), folder)
     printed = page.replace("@media print", "@media all")
     printed = printed.replace("@media screen", "@media print")
-    on_paper = browser.measure(printed, [(PAPER, "dark")], folder)
-    return dict(zip([*VIEWS, "print"], measured + on_paper, strict=True))
+    views = [(page, *view) for view in VIEWS.values()] + [(printed, PAPER, "dark")]
+    measured = browser.measure(views, tmp_path_factory.mktemp("browser"))
+    return dict(zip([*VIEWS, "print"], measured, strict=True))
 
 
 @needs_browser

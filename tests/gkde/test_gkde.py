@@ -15,7 +15,7 @@ from support import detector_cases
 from support.detector_cases import CLASSES, NODES
 from support.random_graphs import CASES, random_edges
 
-from oodgat_jax import datasets, evaluation, methods, metrics, splits, training
+from oodgat_jax import evaluation, methods, metrics, splits, training
 from oodgat_jax.gkde import evidence, inference, prior
 from oodgat_jax.gkde import training as gkde_training
 from oodgat_jax.gkde.network import EvidentialGCN
@@ -85,8 +85,8 @@ def test_prior_ends_after_max_hops_and_at_gaps():
 
 
 @pytest.mark.real_data
-def test_prior_of_pubmed_needs_no_pairs(data_dir):
-    pubmed = datasets.load("pubmed", data_dir)
+def test_prior_of_pubmed_needs_no_pairs(real):
+    pubmed = real("pubmed")
     split = splits.draw_citation(pubmed)
     edges = pubmed.senders, pubmed.receivers
     tracemalloc.start()

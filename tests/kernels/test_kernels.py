@@ -5,16 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
-from support.kernel_cases import (
-    FeatureSizes,
-    Sizes,
-    attention_error,
-    feature_error,
-    pair_error,
-)
+from support.kernel_cases import FeatureSizes, Sizes, attention_error, feature_error
 from support.synthetic import generate
 
-from oodgat_jax import datasets, graphs, kernels, methods, models
+from oodgat_jax import graphs, kernels, methods, models
 from oodgat_jax.detectors import input_step
 from oodgat_jax.graphs import sparse
 from oodgat_jax.kernels import calling
@@ -59,16 +53,6 @@ def test_attention_of_a_node_of_many_edges_and_of_no_edges(logit):
     for rows, columns, edges in ((3, 4000, 7000), (5, 5, 0), (1, 1, 1)):
         sizes = Sizes(rows, columns, edges, 4, 6, logit, "consecutive")
         assert attention_error(sizes, np.random.default_rng(0)) < 1e-5
-
-
-@pytest.mark.parametrize(
-    ("heads", "width", "edges"), [(1, 1, 300), (4, 32, 300), (8, 7, 300), (3, 70, 0)]
-)
-def test_attention_of_pairs(heads, width, edges):
-    """GATv2: receivers are the first of more senders, and edges one-way."""
-    sizes = Sizes(50, 60, edges, heads, width, "gat", "numbered")
-    for seed in range(2):
-        assert pair_error(sizes, np.random.default_rng(seed)) < 1e-5
 
 
 def test_rows_are_summed_in_any_order():
@@ -219,15 +203,13 @@ def test_same_bits_twice():
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", REAL)
-def test_real_data(name, data_dir):
-    dataset = datasets.load(name, data_dir)
-    (loss, native), d_native = loss_and_gradient(
-        "oodgat", graphs.build(dataset, "native")
+def test_all_kernels_agree_on_real_graphs(name, real):
+    segment, *others = (
+        loss_and_gradient("oodgat", graphs.build(real(name), path))
+        for path in ("segment", "sparse", "native")
     )
-    (other, pure), d_pure = loss_and_gradient(
-        "oodgat", graphs.build(dataset, "segment")
-    )
-    assert_close((loss, native, d_native), (other, pure, d_pure))
+    for other in others:
+        assert_close(other, segment)
 
 
 def test_unknown_path():

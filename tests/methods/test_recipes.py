@@ -4,6 +4,7 @@ import pytest
 
 from oodgat_jax.datasets import DATASETS
 from oodgat_jax.methods import METHODS, recipes
+from oodgat_jax.models import BACKBONES
 from oodgat_jax.types import InputError
 
 # (consistency, entropy, threshold, heads) as the paper prints them.
@@ -48,9 +49,12 @@ def test_the_papers_settings_for_citation(dataset):
 def test_every_pair_has_a_recipe(dataset, method):
     recipe = recipes.recipe(dataset, method)
     assert {type(value) for value in recipe.values()} == {float, int}
-    wholes = {"hidden", "heads", "max_steps", "check_every", "patience"}
-    assert set(recipe) - set(recipes.floats(recipe, METHODS[method])) <= wholes
-    assert recipe["hidden"] == (16 if method == "gkde" else 32)
+    options = BACKBONES[METHODS[method].backbone].options()
+    fixed = {"max_steps", "check_every", "patience", *options}
+    assert set(recipe) - set(recipes.floats(recipe, METHODS[method])) <= fixed
+    narrow, wide = {"gkde": 16}, ("gcn-bn", "gcn-unknown", "gpn")
+    usual = 64 if METHODS[method].backbone in wide else 32
+    assert recipe["hidden"] == narrow.get(method, usual)
     settings = [f"{name}={value}" for name, value in recipe.items()]
     assert recipes.override(recipe, settings) == recipe
 
@@ -106,7 +110,7 @@ def test_wrong_settings_are_named(setting, message):
 
 def test_unknown_methods_are_refused():
     with pytest.raises(InputError, match=r"choose from .*Did you mean 'gcn'"):
-        recipes.recipe("cora", "gnc")
+        recipes.recipe("cora", "gcm")
 
 
 def test_other_data_sets_get_the_defaults():

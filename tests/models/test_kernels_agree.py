@@ -1,4 +1,7 @@
-"""The sparse and the segment kernel are the same function, on real graphs too."""
+"""The sparse and the segment kernel are the same function.
+
+`kernels/test_kernels.py` compares all kernels on real graphs.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -10,15 +13,6 @@ from oodgat_jax.methods import recipes
 from oodgat_jax.models import attention
 
 HEADS, WIDTH = 2, 8
-AT_HAND = (
-    "cora",
-    "citeseer",
-    "pubmed",
-    "amazon-photo",
-    "amazon-computers",
-    "coauthor-cs",
-    "facebook-pages",
-)
 
 
 def outputs_and_gradients(dataset, path, edge_logit):
@@ -55,12 +49,6 @@ def assert_kernels_agree(dataset, edge_logit):
 @pytest.mark.parametrize("edge_logit", [attention.OOD_LOGIT, attention.GAT_LOGIT])
 def test_kernels_agree_on_digits(edge_logit):
     assert_kernels_agree(datasets.load("digits"), edge_logit)
-
-
-@pytest.mark.real_data
-@pytest.mark.parametrize("name", AT_HAND)
-def test_kernels_agree_on_real_graphs(name, data_dir):
-    assert_kernels_agree(datasets.load(name, data_dir), attention.OOD_LOGIT)
 
 
 def test_a_whole_training_agrees_within_the_spread_of_seeds():

@@ -30,6 +30,10 @@ def test_detectors(request):
     run_case(request, 4, "detectors")
 
 
+def test_a_second_graph_to_score(request):
+    run_case(request, 2, "second_graph")
+
+
 def test_a_stopped_training_goes_on_on_another_mesh(request, tmp_path):
     run_case(request, 2, "checkpoints", tmp_path / "kept")
 

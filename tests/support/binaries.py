@@ -17,6 +17,13 @@ from support import forking
 # Where compiling is most of the time and what is compiled is tested elsewhere.
 QUICK = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 
+# A plug-in with which every call to the devices is short, and there are many.
+PACED = """
+from oodgat_jax.training import scheduler
+
+scheduler.PACE = -1.0
+"""
+
 
 def call(name, *arguments, cache):
     """Exit code, stdout and stderr of `python -m experiments.NAME`, in this process.
@@ -36,10 +43,11 @@ def call(name, *arguments, cache):
     return code, _text(out), _text(err)
 
 
-def start(name, *arguments, cache):
+def start(name, *arguments, cache, cwd=None):
     """The running process of `python -m experiments.NAME`."""
     variables = os.environ | QUICK | _environment(cache)
-    return forking.start("-m", f"experiments.{name}", *arguments, env=variables)
+    command = "-m", f"experiments.{name}", *arguments
+    return forking.start(*command, env=variables, cwd=cwd)
 
 
 def _text(stream):

@@ -80,12 +80,12 @@ def _run(folder, page, *flags):
         return subprocess.run(command, capture_output=True, check=True, timeout=900)
 
 
-def measure(text, views, folder):
-    """What MEASURE finds for a page in each of `views`: (width, color scheme)."""
+def measure(views, folder):
+    """What MEASURE finds in each of `views`: (text of a page, width, color scheme)."""
     frames = "".join(
         f'<iframe style="width:{width}px;height:800px;border:0;color-scheme:{scheme}" '
         f'srcdoc="{html.escape(text)}"></iframe>'
-        for width, scheme in views
+        for text, width, scheme in views
     )
     page = folder / "frames.html"
     page.write_text(

@@ -22,13 +22,14 @@ import subprocess
 import sys
 import time
 
-import jax
+from support import compiling
 
 TESTS = pathlib.Path(__file__).parent.parent
 LARGEST = 1 << 20  # bytes of a message
 # Imported before anything is forked, with all that they import. Binaries are not among
 # them: they are run as modules, which must be new to their process.
-MODULES = ("oodgat_jax.cli.app", "experiments.support.study", "orbax.checkpoint")
+MODULES = ("oodgat_jax.cli.app", "oodgat_jax.estimator", "experiments.support.study")
+MODULES += ("orbax.checkpoint",)
 
 
 class Process:
@@ -214,8 +215,7 @@ def become(job, streams):
     os.environ.clear()
     os.environ.update(job["env"])
     # JAX has read its variables; of these only one differs from process to process.
-    quick = bool(job["env"].get("JAX_DISABLE_MOST_OPTIMIZATIONS"))
-    jax.config.update("jax_disable_most_optimizations", quick)
+    compiling.use(quick=bool(job["env"].get("JAX_DISABLE_MOST_OPTIMIZATIONS")))
     kind, what, *arguments = job["command"]
     paths = job["env"].get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = ["" if kind == "-c" else os.getcwd(), *filter(None, paths), *sys.path]

@@ -14,7 +14,16 @@ import numpy as np
 import scipy.sparse
 from jax.sharding import PartitionSpec as P
 
-from oodgat_jax import evaluation, graphs, kernels, methods, metrics, splits, training
+from oodgat_jax import (
+    evaluation,
+    experiment,
+    graphs,
+    kernels,
+    methods,
+    metrics,
+    splits,
+    training,
+)
 from oodgat_jax.detectors import DETECTORS, FACTORIES
 from oodgat_jax.graphs import reductions
 from oodgat_jax.methods import recipes
@@ -22,6 +31,7 @@ from oodgat_jax.sharding import shards
 from oodgat_jax.training import mesh as meshes
 from oodgat_jax.training import scheduler
 from oodgat_jax.training.checkpoints import Checkpoints
+from oodgat_jax.types import InputError
 from support import synthetic
 
 DATASET = synthetic.generate(300, 2400, 8, num_classes=4, num_id=2, test_size=60)
@@ -176,6 +186,29 @@ def detectors():
     expected = jax.vmap(metrics.evaluate)(scores["ATT"], logits, runs.split)
     for name, values in expected.items():
         np.testing.assert_allclose(found.metrics["ATT"][name], values, atol=1e-6)
+
+
+def second_graph():
+    """A second graph, sharded too, is scored as it is in one place."""
+    shift = splits.under_gnnsafe(DATASET, "structure")
+    mesh = meshes.build(meshes.parse(f"graph:{len(jax.devices())}"))
+    method = methods.METHODS["gcn"]._replace(detectors=("energy", "GRASP"))
+    recipe = recipes.recipe(None, method) | {"max_steps": 2, "hidden": 4}
+    options = {"definition": method, "draw": shift.draw}
+    options["scored_on"] = experiment.Scored(shift.scored, shift.draw)
+    runs = (shift.learned, "gcn", recipe, [1], [0])
+    one = experiment.execute(*runs, **options)
+    found = experiment.execute(*runs, mesh=mesh, **options)
+    for name, scores in one.scores.items():
+        np.testing.assert_allclose(found.scores[name], scores, rtol=1e-3, atol=1e-5)
+    try:
+        method = methods.METHODS["gcn-bn"]
+        options |= {"definition": method, "mesh": mesh}
+        experiment.execute(shift.exposed, *runs[1:], **options)
+    except InputError as error:
+        assert "cannot be sharded" in str(error)  # noqa: PT017
+    else:
+        raise AssertionError("batch statistics of joined graphs were mixed")
 
 
 class StoppedError(Exception):

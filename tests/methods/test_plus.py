@@ -1,0 +1,187 @@
+"""OODGAT+: its parts do what they say, and each can be switched off."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import oodgat_jax as og
+from oodgat_jax import losses, methods
+from oodgat_jax.detectors import DETECTORS, rank_fusion
+from oodgat_jax.methods import METHODS, plus, recipes
+from oodgat_jax.testing import make_case
+from oodgat_jax.training import Run, loop
+from oodgat_jax.types import Outputs
+
+PLUS = METHODS["oodgat-plus"]
+
+
+@pytest.fixture(scope="module")
+def case():
+    return make_case()
+
+
+def outputs(seed, nodes=64):
+    keys = jax.random.split(jax.random.key(seed), 4)
+    attention = tuple(jax.random.normal(key, (nodes, 2)) for key in keys[:2])
+    logits = jax.random.normal(keys[2], (nodes, 3))
+    return Outputs(logits, jnp.zeros((nodes, 4)), attention)
+
+
+def slopes(step, led_steps):
+    def value(logits, attention):
+        given = outputs(0)._replace(logits=logits, attention=attention)
+        hyper = {"led_steps": led_steps}
+        return losses.consistency_led(given, make_case().split, hyper, step=step)
+
+    given = outputs(0)
+    return jax.grad(value, argnums=(0, 1))(given.logits, given.attention)
+
+
+def test_entropy_leads_at_first_and_follows_later():
+    logits, attention = slopes(step=99, led_steps=100.0)
+    assert not logits.any()
+    assert all(leaf.any() for leaf in attention)
+    logits, attention = slopes(step=100, led_steps=100.0)
+    assert logits.any()
+    plain = jax.grad(
+        lambda x: losses.consistency(outputs(0)._replace(logits=x), None, {})
+    )(outputs(0).logits)
+    np.testing.assert_allclose(logits, plain, rtol=1e-6)
+
+
+def test_the_anchor_tells_the_sides_of_attention_apart(case):
+    given = outputs(1)
+    known = np.where(case.split.train, -3.0, 3.0)[:, None]
+    right = given._replace(attention=(jnp.asarray(known),) * 2)
+    wrong = given._replace(attention=(-jnp.asarray(known),) * 2)
+    values = [
+        losses.anchor(o, case.split, {"known_share": 0.5}) for o in (right, wrong)
+    ]
+    assert values[0] + 1 < values[1]
+
+
+def test_weight_decay_spares_attention_vectors(case):
+    module = recipes.module(PLUS, recipes.recipe(None, PLUS), 3)
+    params = module.init({"params": jax.random.key(0)}, case.graph)
+    optimizer = plus.adam_sparing_attention({"weight_decay": 0.1, "lr": 1.0})
+    nothing = jax.tree.map(jnp.zeros_like, params)
+    updates, _ = optimizer.update(nothing, optimizer.init(params), params)
+    moved = {
+        path[-1].key: bool(leaf.any())
+        for path, leaf in jax.tree_util.tree_leaves_with_path(updates)
+    }
+    assert moved == {"bias": False, "kernel": True, "query": False}
+
+
+def trained(case, steps, **settings):
+    """Returns the run, the task and the state after some steps and a check."""
+    recipe = recipes.override(
+        recipes.recipe(None, PLUS), [f"{k}={v}" for k, v in settings.items()]
+    )
+    module = recipes.module(PLUS, recipe | {"hidden": 4, "heads": 2}, 3)
+    task = methods.assemble(PLUS, module)
+    run = Run(jax.random.key(0), case.split, recipes.leaves(recipe, PLUS))
+    schedule = recipes.schedule(PLUS, recipe)
+    state = loop.start(task, schedule, case.graph, run)
+
+    @jax.jit
+    def step(state):
+        return loop.train_step(task, case.graph, run, state)
+
+    states = [state]
+    for _ in range(steps):
+        state, loss = step(states[-1])
+        states.append(state)
+    state = loop.check(task, schedule, case.graph, run, state, loss)
+    return run, task, [*states[:-1], state]
+
+
+def test_parameters_are_averaged_over_steps(case):
+    _, _, states = trained(case, 3)
+    average = states[0].params
+    for number, state in enumerate(states[1:]):
+        new = 1 - min(0.99, (number + 1) / (number + 10))
+        average = optax.incremental_update(state.params, average, new)
+    found = jax.tree.leaves(states[-1].aux.average)
+    for ours, theirs in zip(found, jax.tree.leaves(average), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7)
+    _, _, off = trained(case, 2, averaging=0.0)
+    same = zip(
+        *map(jax.tree.leaves, (off[-1].aux.average, off[-1].params)), strict=True
+    )
+    assert all(np.array_equal(*pair) for pair in same)
+
+
+def test_decay_fits_the_scale_of_the_features(case):
+    run, task, states = trained(case, 1)
+    params, aux = jax.tree.map(jnp.asarray, (states[0].params, states[0].aux))
+    scale = np.mean(np.sum(np.square(case.dataset.features), 1))
+    np.testing.assert_allclose(aux.scale, scale, rtol=1e-5)
+    kernel = params["params"]["OODGATLayer_0"]["Linear_0"]["kernel"]
+    key = jax.random.key(1)
+
+    def loss(rate):
+        chosen = run._replace(hyper={**run.hyper, "feature_decay": rate})
+        return task.loss(params, aux, case.graph, chosen, 0, key)
+
+    small = 1e-4 / scale
+    added = loss(small) - loss(0.0)
+    np.testing.assert_allclose(added, 0.5e-4 * np.sum(kernel**2), rtol=1e-2)
+    np.testing.assert_allclose(
+        loss(1e3) - loss(0.0), 0.5 * plus.MOST_DECAY * np.sum(kernel**2), rtol=1e-2
+    )
+
+
+def test_the_last_step_is_kept_unless_validation_is_to_choose():
+    recipe = recipes.recipe("cora", PLUS)
+    assert not recipes.schedule(PLUS, recipe).early_stop
+    chosen = recipes.override(recipe, ["early_stop=true"])
+    assert recipes.schedule(PLUS, chosen).early_stop
+
+
+def test_one_setting_for_all_data_sets():
+    found = [
+        {k: v for k, v in recipes.recipe(name, PLUS).items() if "dropout" not in k}
+        for name in ("cora", "amazon-photo", "coauthor-cs", "amazon-computers", None)
+    ]
+    assert all(each == found[0] for each in found)
+    without = recipes.recipe("cora", PLUS, regularizers=("anchor",))
+    assert not {"consistency", "entropy", "led_steps"} & {*without}
+
+
+def test_a_fused_score_is_a_nodes_own(case):
+    """On another graph a node with the same two scores has the same fused score."""
+    first, second = outputs(2), outputs(3)
+    kept = rank_fusion.reference(first)
+    assert kept.shape == (2, rank_fusion.QUANTILES)
+    both = Outputs(
+        *(jnp.concatenate([a, b]) for a, b in zip(first[:2], second[:2], strict=True)),
+        tuple(map(lambda a, b: jnp.concatenate([a, b]), first[2], second[2])),
+    )
+    score = DETECTORS["FUSED"]
+    alone = score(lambda _: first._replace(reference=(kept,)), None, None)
+    among = score(lambda _: both._replace(reference=(kept,)), None, None)
+    np.testing.assert_array_equal(alone, among[:64])
+    ranks = np.stack([np.argsort(np.argsort(s)) for s in rank_fusion._scores(first)])
+    expected = (ranks[0] + 2 * ranks[1]) / 3 / 63
+    assert np.abs(alone - expected).max() < 0.02
+    assert 0 <= among.min() <= among.max() <= 1
+
+
+def test_a_model_keeps_the_quantiles_of_its_fit(case):
+    _, task, states = trained(case, 2)
+    kept = states[-1].best_aux.reference
+    predicted = task.predict(states[-1].best, states[-1].best_aux, case.graph)
+    np.testing.assert_allclose(kept, rank_fusion.reference(predicted), rtol=1e-5)
+    assert predicted.reference[0] is kept
+
+
+def test_it_runs_by_name():
+    result = og.run(
+        "digits", "oodgat-plus", splits=1, seeds=1,
+        settings={"max_steps": 2, "check_every": 1, "hidden": 4, "heads": 1},
+    )  # fmt: skip
+    assert list(result.scores) == ["ENT", "ATT", "FUSED", "FUSED+prop"]
+    assert result.states.best_step.tolist() == [2]
