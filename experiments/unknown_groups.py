@@ -57,13 +57,13 @@ COLUMNS = {
     **{f"auroc_{stage}": f"AUROC, {stage}" for stage in STAGES},
 }
 NOTE = (
-    "Percent, mean ± standard deviation over {splits} splits of {members} members each "
-    "and at most {steps} steps. ARI: adjusted Rand index of the groups against the "
-    "classes, of nodes of hidden classes and of nodes called unknown; 0 is chance, 100 "
-    "is perfect. Then {rounds} times {each} nodes are labeled, random ones or those "
-    "suggested (next). Named: test nodes whose class is found, also the hidden ones. "
-    "F1 is the joint one, and AUROC that of the scores, where classes without labels "
-    "are unknown. Hidden classes found, of {hidden}: {found}."
+    "Percent, {over}, {members} members each of at most {steps} steps. ARI: adjusted "
+    "Rand index of the groups against the classes, of nodes of hidden classes and of "
+    "nodes called unknown; 0 is chance, 100 is perfect. Then {rounds} times {each} "
+    "nodes are labeled, random ones or those suggested (next). Named: test nodes whose "
+    "class is found, also the hidden ones. F1 is the joint one, and AUROC that of the "
+    "scores, where classes without labels are unknown; none where no class is. Hidden "
+    "classes found: {found}."
 )
 
 
@@ -247,17 +247,16 @@ def draw(records: Sequence[Record]) -> tables.Table:
 def note(records: Sequence[Record]) -> str:
     """Returns the note below the table."""
     record, found = records[-1], {each["dataset"]: each for each in records}
+    splits_run = len(record["split_seeds"])
     hidden = [_hidden(name, each["metrics"]) for name, each in found.items()]
     return NOTE.format(
-        splits=len(record["split_seeds"]),
+        over="one split"
+        if splits_run == 1
+        else f"mean ± standard deviation over {splits_run} splits",
         members=record["members"],
         steps=record["hyperparameters"]["max_steps"],
         rounds=record["rounds"],
         each=record["labels_each"],
-        hidden=", ".join(
-            f"{values['hidden'][0]:.0f} on {name}"
-            for name, values in ((n, e["metrics"]) for n, e in found.items())
-        ),
         found="; ".join(hidden),
     )
 
@@ -268,11 +267,13 @@ def _hidden(name: str, values: dict[str, list[float]]) -> str:
     random, suggested = (
         count * float(np.mean(values[f"found_{stage}"])) for stage in STAGES[1:]
     )
-    return f"{name}, {random:.1f} by random labels and {suggested:.1f} by suggested"
+    return f"{name}, {random:.1f} of {count:.0f} by random labels, {suggested:.1f} next"
 
 
 def _cell(values: Sequence[float]) -> tables.Cell | str:
     whole = [value for value in values if not np.isnan(value)]
+    if len(values) == 1 and whole:
+        return f"{100 * whole[0]:.1f}"
     return tables.result(whole) if whole else "none"
 
 

@@ -1,5 +1,6 @@
 """Checks what a classifier is made with."""
 
+import copy
 import math
 import numbers
 import os
@@ -14,6 +15,7 @@ from oodgat_jax.methods import recipes
 from oodgat_jax.registry import check_name
 from oodgat_jax.types import InputError
 
+BINDING = ("method", "detector", "settings", "directed", "missing", "categorical")
 MOST_MEMBERS = 10_000
 SEEDS = 2**32  # seeds are below this number
 
@@ -47,6 +49,21 @@ def check(arguments: dict[str, Any]) -> recipes.Recipe:
         )
     settings = experiment.as_settings(arguments["settings"] or {})
     return recipes.override(recipes.recipe(None, arguments["method"]), settings)
+
+
+def binding(classifier: Any) -> dict[str, Any]:
+    """Returns the arguments without which a classifier's parameters mean nothing."""
+    return copy.deepcopy({name: getattr(classifier, name) for name in BINDING})
+
+
+def check_unchanged(classifier: Any, fitted_with: Mapping[str, Any]) -> None:
+    """Raises InputError if one of them was changed after the fit."""
+    for name, value in binding(classifier).items():
+        if value != fitted_with[name]:
+            raise InputError(
+                f"{name} was changed after the fit, from {fitted_with[name]!r} to "
+                f"{value!r}: call fit again."
+            )
 
 
 def check_share(name: str, value: Any) -> None:

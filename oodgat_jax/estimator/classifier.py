@@ -1,6 +1,5 @@
 """OODGATClassifier: a graph with some labels in, classes and unknown nodes out."""
 
-import copy
 import pathlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -72,7 +71,7 @@ class OODGATClassifier(BaseEstimator):
 
     def __init__(
         self,
-        method: str = "oodgat",
+        method: str = "oodgat-plus",
         detector: str | None = None,
         members: int = 4,
         settings: Mapping[str, float | int | str] | None = None,
@@ -133,7 +132,7 @@ class OODGATClassifier(BaseEstimator):
         scaled = scaling.fit(matrix, self.scale)
         graph = self._graph(matrix, edges, scaled)
         classes, codes = inputs.labels(labels, graphs.num_nodes(graph))
-        held_out = self._held_out(codes, validation, seed)
+        held_out = holding_out.choose(codes, validation, self.held_out, seed)
         hidden = np.where(held_out.calibration, UNKNOWN, codes)
         exposed = holding_out.known_unknowns(exposure, codes)
         split = holding_out.as_split(hidden, held_out.choosing, len(classes), exposed)
@@ -144,7 +143,7 @@ class OODGATClassifier(BaseEstimator):
         self._keep(states, graph, split, recipe, classes)
         self.feature_names_in_, self.scaling_ = known, scaled
         self.preparation_ = prepared
-        self._fitted_with = self._binding()
+        self._fitted_with = arguments.binding(self)
         self._seen: inspection.Seen | None = inspection.Seen(
             graph, codes, held_out.all, [str(name) for name in classes], is_own=True
         )
@@ -180,16 +179,11 @@ class OODGATClassifier(BaseEstimator):
         return self._answer(self._other_graph(features, edges, names))
 
     def _other_graph(self, features: Any, edges: Any, names: Any) -> jraph.GraphsTuple:
-        self._check_unchanged()
+        arguments.check_unchanged(self, self._fitted_with)
         table = preparation.as_table(features, names, self.categorical)
         table = preparation.match(table, self.feature_names_in_, self.preparation_)
         matrix, _ = preparation.apply(table, self.preparation_, self.missing)
-        width = matrix.shape[1]
-        if width != self.n_features_in_:
-            raise InputError(
-                f"The model was fitted to {self.n_features_in_} features, but these "
-                f"have {width}: give the same columns in the same order."
-            )
+        preparation.check_width(matrix.shape[1], self.n_features_in_)
         return self._graph(matrix, edges, self.scaling_)
 
     def predict(self, features: Any = None, edges: Any = None) -> np.ndarray:
@@ -298,7 +292,7 @@ class OODGATClassifier(BaseEstimator):
     def save(self, folder: str | pathlib.Path) -> None:
         """Writes the model to a folder, whole or not at all."""
         self._check_fitted()
-        self._check_unchanged()
+        arguments.check_unchanged(self, self._fitted_with)
         arguments.check(self.get_params(deep=False))
         persistence.save(pathlib.Path(folder), saved_state.as_model(self))
 
@@ -309,7 +303,7 @@ class OODGATClassifier(BaseEstimator):
         loaded = cls(**model.arguments)
         saved_state.restore(loaded, model)
         loaded._fitted, loaded._seen = None, None
-        loaded._fitted_with = loaded._binding()
+        loaded._fitted_with = arguments.binding(loaded)
         return loaded
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -319,19 +313,6 @@ class OODGATClassifier(BaseEstimator):
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("Call fit first, or load a saved model.")
 
-    def _binding(self) -> dict[str, Any]:
-        """Returns the arguments without which the parameters mean nothing."""
-        names = ("method", "detector", "settings", "directed", "missing", "categorical")
-        return copy.deepcopy({name: getattr(self, name) for name in names})
-
-    def _check_unchanged(self) -> None:
-        for name, value in self._binding().items():
-            if value != self._fitted_with[name]:
-                raise InputError(
-                    f"{name} was changed after the fit, from "
-                    f"{self._fitted_with[name]!r} to {value!r}: call fit again."
-                )
-
     def _graph(
         self, matrix: Any, edges: Any, scaled: scaling.Scaling | None
     ) -> jraph.GraphsTuple:
@@ -339,15 +320,6 @@ class OODGATClassifier(BaseEstimator):
         pairs = inputs.edges(edges, matrix.shape[0], self.directed)
         capacity.check_edges(len(pairs[0]))
         return graphs.from_edges(scaling.apply(matrix, scaled), *pairs)
-
-    def _held_out(
-        self, codes: np.ndarray, validation: Any, seed: int
-    ) -> holding_out.HeldOut:
-        if validation is None:
-            nodes = holding_out.draw(codes, self.held_out, seed)
-        else:
-            nodes = holding_out.checked(validation, codes)
-        return holding_out.divide(nodes, codes, seed)
 
     def _keep(self, states, graph, split, recipe, classes) -> None:
         """Keeps what the members that did not fail have learned."""

@@ -21,6 +21,15 @@ class HeldOut(NamedTuple):
         return self.choosing | self.calibration
 
 
+def choose(codes: np.ndarray, validation: Any, share: float, seed: int) -> HeldOut:
+    """Returns who is held out: the user's choice, or a share of every class."""
+    if validation is None:
+        nodes = draw(codes, share, seed)
+    else:
+        nodes = checked(validation, codes)
+    return divide(nodes, codes, seed)
+
+
 def draw(codes: np.ndarray, share: float, seed: int) -> np.ndarray:
     """Draws that share of every class's labeled nodes: [N] bool."""
     rng = np.random.default_rng(seed)

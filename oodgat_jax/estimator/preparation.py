@@ -130,6 +130,15 @@ def match(
     return table._replace(numbers=table.numbers[:, found.columns], names=names[:count])
 
 
+def check_width(found: int, fitted: int) -> None:
+    """Raises InputError unless there are as many features as in the fit."""
+    if found != fitted:
+        raise InputError(
+            f"The model was fitted to {fitted} features, but these have {found}: give "
+            "the same columns in the same order."
+        )
+
+
 def _means(table: FeatureTable) -> np.ndarray:
     """Returns the mean of every column of numbers, over the rows that have it."""
     matrix = table.numbers

@@ -4,9 +4,10 @@
   python tests/support/fuzz_files.py --count=1000 --targets=npz-csr --seed=7
 
 No exception but InputError may come out of a reader, none may take more than five
-seconds, and the process has two gigabytes beyond what it began with. A file is changed
-byte by byte, or in its structure, so that the change gets past checksums: an entry of
-the JSON, a leaf of the parameters, an array of the npz, is replaced by something odd.
+seconds of the processor, and the process has two gigabytes beyond what it began with.
+A file is changed byte by byte, or in its structure, so that the change gets past
+checksums: an entry of the JSON, a leaf of the parameters, an array of the npz, is
+replaced by something odd.
 """
 
 import argparse
@@ -43,7 +44,7 @@ from oodgat_jax.training import Checkpoints
 from oodgat_jax.types import InputError
 from support import example_records, fuzz_readers, fuzz_tables, hammer_saves
 
-SECONDS = 5  # for one file
+SECONDS = 5  # of the processor, for one file
 MEMORY = 2 << 30
 Random = np.random.Generator
 DEEP: list = []
@@ -336,20 +337,20 @@ def fuzz(name: str, count: int, seed: int) -> collections.Counter:
 
 
 def _end(target: Target, folder: pathlib.Path, where: str) -> str:
-    signal.signal(signal.SIGALRM, _too_late)
-    signal.alarm(SECONDS)
+    signal.signal(signal.SIGPROF, _too_late)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         target.read(folder)
         return "read"
     except InputError:
         return "refused"
     except BaseException as error:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         kept = pathlib.Path(tempfile.mkdtemp()) / "kept"
         shutil.copytree(folder, kept)
         raise AssertionError(f"{where} ({kept}) ended in {error!r}.") from error
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 class _Late(BaseException):
