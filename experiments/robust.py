@@ -10,6 +10,7 @@ Stages, in this order; the settings of OODGAT+ are frozen after the first:
 
   development  splits 20, 21, 22, judged on nodes that are in no part of these splits;
                OODGAT+ with each part left out, and with each part alone
+  settings     OODGAT+ with other learning rates, decays, heads and widths, likewise
   partitions   ten random choices of known classes, which hold 30 to 70 % of the nodes
   paper        splits 123, 1, 2 with seeds 0, 1, 2, on test nodes
   fresh        splits 10 to 14 with seeds 0, 1, 2, on test nodes
@@ -35,7 +36,15 @@ import numpy as np
 from absl import flags
 
 from experiments.support import robust_tables, study, study_flags, trainings
-from experiments.support.robust_variants import DETECTORS, MAIN, VARIANTS, Variant
+from experiments.support.robust_variants import (
+    ALONE,
+    CHANGED,
+    DETECTORS,
+    LEFT_OUT,
+    MAIN,
+    VARIANTS,
+    Variant,
+)
 from experiments.support.study import Study
 from experiments.support.trainings import Keys, Load, Training
 from oodgat_jax import experiment, metrics, splits
@@ -46,6 +55,7 @@ from oodgat_jax.types import Dataset, Split
 
 FLAGS = flags.FLAGS
 PARTITIONS = 10
+CHOSEN_FROM = (*MAIN, *LEFT_OUT, *ALONE)
 PAPER = ("cora", "amazon-computers", "amazon-photo", "coauthor-cs", "digits")
 
 
@@ -59,7 +69,8 @@ class Stage(NamedTuple):
 
 
 STAGES = {
-    "development": Stage((20, 21, 22), (0,), VARIANTS, splits.draw_development),
+    "development": Stage((20, 21, 22), (0,), CHOSEN_FROM, splits.draw_development),
+    "settings": Stage((20, 21, 22), (0,), CHANGED, splits.draw_development),
     "partitions": Stage((20,), (0,)),
     "paper": Stage((123, 1, 2), (0, 1, 2)),
     "fresh": Stage((10, 11, 12, 13, 14), (0, 1, 2)),

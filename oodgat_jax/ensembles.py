@@ -54,7 +54,8 @@ def ensembles(
 
     Args:
       result: of one method; its graph must be in one place.
-      detector: one of `result.scores`, or of DECOMPOSITION.
+      detector: one of `result.scores`, or of DECOMPOSITION, which is always that of
+        the members' mean; the first of `result.scores` then says who disagrees.
       size: M, the members of an ensemble.
       drop: whether members are left out that disagree with the others; see `agreeing`.
       average: `ranks` or `scores`.

@@ -25,20 +25,18 @@ os.environ.setdefault("OODGAT_KERNELS_DIR", str(download.cache_dir() / "kernels"
 
 # Files of few and long tests begin, so that no process is left alone with one.
 LONG = (
-    "test_interruptions.py",
     "test_sharding.py",
-    "test_cluster.py",
-    "test_report.py",
-    "test_detect.py",
-    "test_estimator.py",
+    "test_site.py",
+    "test_interruptions.py",
+    "test_kernels.py",
+    "test_signals.py",
     "test_predict.py",
-    "test_sensitivity.py",
-    "test_ablation.py",
-    "test_visualize.py",
-    "test_edge_removal.py",
-    "test_edge_roles.py",
-    "test_benchmark.py",
-    "test_scale.py",
+    "test_cluster.py",
+    "test_estimator.py",
+    "test_detect.py",
+    "test_train.py",
+    "test_report.py",
+    "test_page.py",
 )
 # Files whose numbers are those of the code as users have it compiled. Elsewhere
 # compiling is most of the time, and optimizing most of that.

@@ -12,7 +12,8 @@ from oodgat_jax.methods import METHODS, Method, choosing, published, recipes
 from oodgat_jax.splits import Shift
 from oodgat_jax.types import Dataset, Hyper, Split
 
-BY_LOSS, BY_UNLABELED, BY_TEST = "validation loss", "unlabeled nodes", "test nodes"
+BY_VALIDATION, BY_UNLABELED = "validation nodes", "unlabeled nodes"
+BY_TEST, LAST_STEP = "test nodes", "nothing: the last step"
 # Class 1 of Pubmed's three is exposed, so that one known class would be left.
 IMPOSSIBLE = {("gnnsafe", "pubmed", "label")}
 OTHER_GRAPH = ("structure", "feature")  # shifts whose OOD nodes are in a second graph
@@ -49,7 +50,7 @@ class Entry(NamedTuple):
     detectors: tuple[str, ...] = ()  # if they are not the method's own
     exposed: bool = False  # whether it is trained where exposed nodes are
     settings: tuple[str, ...] = ()  # over the recipe
-    chosen_by: str = BY_LOSS
+    chosen_by: str = BY_VALIDATION
     shifts: tuple[str, ...] = splits.SHIFTS
     oracle: str = ""  # detector of the step that is chosen on test nodes, if it is
 
@@ -85,7 +86,7 @@ ENTRIES = (
         settings=AS_OTHERS_RAN_IT,
         oracle="ATT",
     ),
-    Entry("oodgat-plus", "oodgat-plus", chosen_by=BY_UNLABELED),
+    Entry("oodgat-plus", "oodgat-plus", chosen_by=LAST_STEP),
 )
 ENSEMBLE = "ensemble"  # of the runs of gcn-bn, where they share a split
 ENSEMBLED = ("energy", "GNNSafe_coded")  # its detectors
@@ -177,10 +178,10 @@ def definition(cell: Cell) -> Method:
     entry, method = cell.entry, METHODS[cell.entry.method]
     if entry.detectors:
         method = method._replace(detectors=entry.detectors)
-    if cell.chosen_by == BY_LOSS:
+    if cell.chosen_by == BY_VALIDATION:
         by_loss = method._replace(customize=_by_loss(method))
         return PROTOCOLS[cell.protocol].adapt(by_loss)
-    if cell.chosen_by == BY_UNLABELED:
+    if cell.chosen_by in (BY_UNLABELED, LAST_STEP):
         return method
     if cell.protocol == "grasp":
         return method._replace(customize=choosing.by_validation_accuracy)
@@ -192,7 +193,7 @@ def definition(cell: Cell) -> Method:
 
 def has_ensemble(cell: Cell, model_seeds: list[int]) -> bool:
     """Returns whether the runs of a cell make an ensemble too."""
-    several = len(model_seeds) > 1 and cell.chosen_by == BY_LOSS
+    several = len(model_seeds) > 1 and cell.chosen_by == BY_VALIDATION
     return several and cell.entry.name == "gcn-bn"
 
 
@@ -275,6 +276,6 @@ def shifted(protocol: str, dataset: Any, shift: str, load: Callable) -> Shift:
 def scored(cell: Cell, shift: Shift) -> experiment.Scored | None:
     """Returns the second graph to score, and how its true splits are drawn."""
     same = shift.scored is (shift.exposed if cell.entry.exposed else shift.learned)
-    if same and cell.chosen_by == cell.entry.chosen_by == BY_LOSS:
+    if same and cell.chosen_by in (BY_VALIDATION, LAST_STEP):
         return None
     return experiment.Scored(shift.scored, shift.draw)

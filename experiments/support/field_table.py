@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from experiments.support import notes
 from experiments.support.field_plan import (
-    BY_LOSS,
     BY_TEST,
     BY_UNLABELED,
+    BY_VALIDATION,
+    LAST_STEP,
     PROTOCOLS,
 )
 from experiments.support.study import Tables
@@ -34,7 +35,7 @@ class Row(NamedTuple):
     title: str
     entry: str
     detector: str
-    chosen_by: str = BY_LOSS
+    chosen_by: str = BY_VALIDATION
 
     @property
     def key(self) -> str:
@@ -73,8 +74,8 @@ ROWS = (
     Row("OODGAT-ENT, by unlabeled nodes", "oodgat-unlabeled", "ENT", BY_UNLABELED),
     Row("OODGAT-ATT, as others ran it", "oodgat-decayed", "ATT"),
     Row("OODGAT-ENT, as others ran it", "oodgat-decayed", "ENT"),
-    Row("OODGAT+, fused", "oodgat-plus", "FUSED", BY_UNLABELED),
-    Row("OODGAT+, fused and propagated", "oodgat-plus", "FUSED+prop", BY_UNLABELED),
+    Row("OODGAT+", "oodgat-plus", "FUSED+prop", LAST_STEP),
+    Row("OODGAT+, not propagated", "oodgat-plus", "FUSED", LAST_STEP),
 )
 NOTE = (
     "Percent, mean ± standard deviation over {runs}; in parentheses, or under "

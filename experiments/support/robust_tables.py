@@ -21,6 +21,7 @@ STAGES: Mapping[str, str] = {
     "paper": "The paper's splits",
     "fresh": "Fresh splits",
     "partitions": "Random choices of the known classes",
+    "settings": "Other settings (development splits)",
     "development": "Development",
 }
 FALLEN = 3.0  # points below the median of its problem that make a run a fallen one

@@ -18,6 +18,17 @@ OFF: Mapping[str, recipes.Recipe] = {
     "averaging": {"averaging": 0.0},
     "last step": {"early_stop": True, "max_steps": 1000, "check_every": 10},
 }
+# Settings that people are likely to change, to show how much depends on them.
+CHANGES: Mapping[str, recipes.Recipe] = {
+    f"{name}={value}": {name: value}
+    for name, values in {
+        "weight_decay": (5e-5, 5e-4),
+        "lr": (0.003, 0.03),
+        "heads": (1, 8),
+        "hidden": (16, 64),
+    }.items()
+    for value in values
+}
 # Scores that are recorded; those of GAT are chosen from by validation.
 DETECTORS: Mapping[str, Sequence[str]] = {
     PLUS: METHODS[PLUS].detectors,
@@ -31,13 +42,14 @@ class Variant(NamedTuple):
 
     title: str
     method: str
-    off: tuple[str, ...] = ()  # parts of OODGAT+ that are switched off
+    off: tuple[str, ...] = ()  # parts of OODGAT+ that are off, or settings changed
     detector: str = ""  # "" for the one that is best on validation nodes
 
     @property
     def settings(self) -> recipes.Recipe:
         """Returns the settings that are not the recipe's."""
-        return {k: v for part in self.off for k, v in OFF[part].items()}
+        known = {**OFF, **CHANGES}
+        return {k: v for part in self.off for k, v in known[part].items()}
 
 
 SCORE = "FUSED+prop"
@@ -66,7 +78,10 @@ ALONE = (
         for part in OFF
     ),
 )
-VARIANTS = (*MAIN, *SCORES, *LEFT_OUT, *ALONE)
+CHANGED = tuple(
+    Variant(f"OODGAT+ with {change}", PLUS, (change,), SCORE) for change in CHANGES
+)
+VARIANTS = (*MAIN, *SCORES, *LEFT_OUT, *ALONE, *CHANGED)
 
 
 def find(records: Sequence[Record], variant: Variant, **where: object) -> list[Record]:

@@ -39,7 +39,17 @@ BESIDE = (
     "in CPU time",
     "other work, cores",
 )
-ALONE = ("Graph", "Method", "Kernel", "ms", "GB", "compile s", "ns / edge")
+ALONE = (
+    "Graph",
+    "Method",
+    "Kernel",
+    "ms",
+    "GB",
+    "compile s",
+    "ns / edge",
+    "of matmul",
+    "of gather",
+)
 SUMMARY = ("Data set", "ours, ms", "theirs, ms", "times faster")
 AUTHORS = "authors' code"  # the --peer_name that the documents know
 PREFERRED = (AUTHORS, "pyg")
@@ -100,20 +110,20 @@ def _row(record: Record, beside: bool) -> list[tables.Cell]:
         f"{record['compile_seconds']:.1f}",
         f"{1e6 * ms / record['edges']:.0f}",
         f"{record['gflops']:.1f}",
-        f"{100 * record['gflops'] / record['matmul_gflops']:.0f} %",
-        *_gathered(record),
+        _share(record, "gflops", "matmul_gflops"),
+        f"{record['gathered_gbytes']:.1f}" if "gathered_gbytes" in record else "",
+        _share(record, "gathered_gbytes", "gather_gbytes"),
     ]
     if beside:
         texts += _peer(record) if "peer" in record else [""] * len(PEER_HEADER)
     return [tables.Cell(text) for text in texts]
 
 
-def _gathered(record: Record) -> list[str]:
-    """Returns the rate of gathered rows, and its share of what can be reached."""
-    rate, best = record.get("gathered_gbytes"), record.get("gather_gbytes")
-    if rate is None or best is None:
-        return ["", ""]
-    return [f"{rate:.1f}", f"{100 * rate / best:.0f} %"]
+def _share(record: Record, reached: str, best: str) -> str:
+    """Returns a rate as a share of what the machine can reach, if both are known."""
+    if record.get(reached) is None or record.get(best) is None:
+        return ""
+    return f"{100 * record[reached] / record[best]:.0f} %"
 
 
 def _peer(record: Record) -> list[str]:
@@ -270,4 +280,6 @@ def _alone_row(record: Record) -> list[str]:
         f"{record['peak_memory_gb']:.1f}",
         f"{record['compile_seconds']:.0f}",
         f"{1e6 * ms / record['edges']:,.0f}",
+        _share(record, "gflops", "matmul_gflops"),
+        _share(record, "gathered_gbytes", "gather_gbytes"),
     ]

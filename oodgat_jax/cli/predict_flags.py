@@ -88,7 +88,7 @@ FITTING: Definitions = {
         "Directed edges: information flows from source to target only.",
         {},
     ),
-    "method": SHARED["method"],
+    "method": (SHARED["method"][0], "oodgat-plus", *SHARED["method"][2:]),
     "set": SHARED["set"],
     "members": (
         flags.DEFINE_integer,

@@ -71,7 +71,7 @@ class OODGATClassifier(BaseEstimator):
 
     def __init__(
         self,
-        method: str = "oodgat",
+        method: str = "oodgat-plus",
         detector: str | None = None,
         members: int = 4,
         settings: Mapping[str, float | int | str] | None = None,

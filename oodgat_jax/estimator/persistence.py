@@ -239,13 +239,13 @@ def _shapes(model: Model) -> "_Numbers":
 
 def _fits(found: Any, wanted: "_Numbers") -> bool:
     """Returns whether all leaves are there, each with the same axis of members."""
-    structures = [jax.tree.structure(t) for t in (found, _plain(wanted._asdict()))]
-    if len(set(structures)) > 1:
+    shapes = _plain(wanted._asdict())  # the order of its leaves is that of the file
+    if len({jax.tree.structure(tree) for tree in (found, shapes)}) > 1:
         return False
     leaves = jax.tree.leaves(found)
     if not all(isinstance(leaf, np.ndarray) and leaf.ndim for leaf in leaves):
         return False
-    pairs = zip(leaves, jax.tree.leaves(wanted), strict=True)
+    pairs = zip(leaves, jax.tree.leaves(shapes), strict=True)
     members = {len(leaf) for leaf in leaves}
     return (
         len(members) == 1

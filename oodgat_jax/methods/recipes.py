@@ -11,6 +11,8 @@ part of the program:
   consistency, entropy, discrepancy            weights of the regularizers
   threshold                                    of the entropy regularizer
   first_decay, kernel, distillation            GKDE: see `gkde.training`
+  latent, layers, rounds, teleport             GPN: see `gpn.network`
+  energy_margin, m_in, m_out, ...              see `losses.table` and `published`
 
 A recipe holds only what its method uses, so that setting anything else is an error.
 OODGAT's numbers are the paper's; the baselines' are those of its authors' code.
@@ -61,7 +63,7 @@ _DATASETS: Mapping[str, Recipe] = {
     "lastfm-asia": {"heads": 1},
 }
 # Lowest values of names that are known here; others may be any finite number.
-_COUNTS = ("hidden", "heads", "max_steps", "check_every")
+_COUNTS = ("hidden", "heads", "latent", "layers", "max_steps", "check_every")
 _WEIGHT_NAMES = ("consistency", "entropy", "discrepancy", "threshold")
 _GKDE_NAMES = ("first_decay", "kernel", "distillation")
 _MOST = 2**31 - 1  # what the compiled program counts with

@@ -86,7 +86,7 @@ def check(
     better = ((score > state.best_score) | (not schedule.early_stop)) & ~failed
     position = (state.step - 1) // schedule.check_every
     stale = jnp.where(better, 0, state.stale + 1)
-    last = state.step + schedule.check_every > schedule.max_steps
+    last = state.step + _between(schedule, state.step) > schedule.max_steps
     best, best_aux = jax.tree.map(
         lambda new, old: jnp.where(better, new, old),
         (state.params, aux),
@@ -105,6 +105,14 @@ def check(
     )
 
 
+def _between(schedule: Schedule, step: Array) -> Array | int:
+    """Returns the steps to the next check; the last step has one if it is kept."""
+    if schedule.early_stop:
+        return schedule.check_every
+    left = schedule.max_steps - step
+    return jnp.clip(left, 1, schedule.check_every)
+
+
 def advance(
     task: Task,
     schedule: Schedule,
@@ -121,7 +129,7 @@ def advance(
     def body(carry):
         state, count = carry
         # The first check is after step 1, so that no step comes after the last check.
-        steps = jnp.where(state.step > 0, schedule.check_every, 1)
+        steps = jnp.where(state.step > 0, _between(schedule, state.step), 1)
         state, loss = jax.lax.fori_loop(0, steps, step, (state, jnp.array(jnp.nan)))
         return check(task, schedule, graph, run, state, loss), count + 1
 

@@ -22,10 +22,11 @@ from oodgat_jax.models import BACKBONES
 from oodgat_jax.types import Outputs, Rates, Split
 
 NODES, FEATURES, CLASSES, HIDDEN, HEADS = 20, 7, 3, 5, 2
-SIZES = {"hidden": HIDDEN, "heads": HEADS}
+SIZES = {"hidden": HIDDEN, "heads": HEADS, "latent": HIDDEN}
 KEY = jax.random.key(9)
 RATES, NO_DROPOUT = Rates(0.5, 0.5, 0.6), Rates(0.0, 0.0, 0.0)
 HYPER = {
+    **{name: value for m in METHODS.values() for name, value in m.hyper.items()},
     **{name: value for t in REGULARIZERS.values() for name, value in t.hyper.items()},
     **{name.removesuffix("_printed"): 0.7 for name in REGULARIZERS},
     "threshold": 0.5,
@@ -125,7 +126,8 @@ def test_backbone_shapes(name):
     assert outputs.logits.shape == (NODES, CLASSES)
     assert outputs.hidden.shape[0] == NODES
     assert outputs.hidden.shape[1] in (HIDDEN, HIDDEN * HEADS)
-    assert all(layer.shape == (NODES, HEADS) for layer in outputs.attention)
+    heads = 1 if name == "gcn-unknown" else HEADS
+    assert all(layer.shape == (NODES, heads) for layer in outputs.attention)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(outputs))
 
 

@@ -4,10 +4,10 @@
   python tests/support/fuzz_files.py --count=1000 --targets=npz-csr --seed=7
 
 No exception but InputError may come out of a reader, none may take more than five
-seconds of the processor, and the process has two gigabytes beyond what it began with. A
-file is changed byte by byte, or in its structure, so that the change gets past checksums:
-an entry of the JSON, a leaf of the parameters, an array of the npz, is replaced by
-something odd.
+seconds of the processor, and the process has two gigabytes beyond what it began with.
+A file is changed byte by byte, or in its structure, so that the change gets past
+checksums: an entry of the JSON, a leaf of the parameters, an array of the npz, is
+replaced by something odd.
 """
 
 import argparse
