@@ -11,11 +11,13 @@ from experiments.support.field_plan import (
     BY_TEST,
     BY_UNLABELED,
     BY_VALIDATION,
+    ENTRIES,
     LAST_STEP,
     PROTOCOLS,
 )
 from experiments.support.study import Tables
 from oodgat_jax import splits, tables
+from oodgat_jax.methods import published as settings
 from oodgat_jax.records import Record, kept_metrics, latest
 from oodgat_jax.types import InputError
 
@@ -62,8 +64,9 @@ ROWS = (
     Row("MC-dropout, entropy", "mc-dropout", "total"),
     Row("Ensemble, propagated", "ensemble", "GNNSafe_coded"),
     Row("Ensemble, energy", "ensemble", "energy"),
-    Row("GPN", "gpn", "evidence"),
-    Row("GPN, features", "gpn", "evidence_features"),
+    Row("GPN, evidence", "gpn", "evidence"),
+    Row("GPN, evidence of features", "gpn", "evidence_features"),
+    Row("GPN, aleatoric", "gpn", "MSP"),
     Row("OE, exposed", "oe", "maxlogit"),
     Row("Energy FT, exposed", "energy-ft", "energy"),
     Row("GNNSafe++, exposed", "gnnsafe++", "GNNSafe_coded"),
@@ -82,7 +85,9 @@ NOTE = (
     "Published, what the paper has, and what its step was chosen on. AUPR and FPR95 "
     "have ID as the positive class, as these papers do. AUROC (test) is that of the "
     "step that test nodes choose: under GNNSafe's protocol by accuracy plus AUROC, "
-    "under GRASP's by accuracy; it is no result, but what some papers report."
+    "under GRASP's by accuracy; it is no result, but what some papers report. "
+    "† No settings are published for this; they are those of the nearest data set or "
+    "shift."
 )
 
 
@@ -169,10 +174,17 @@ def _details(
         cells = [_cell(record, metric) for metric in COLUMNS]
         figure = published(row.key, protocol, dataset, shift)
         told = [f"{figure['auroc']:.1f}", figure["chosen_on"]] if figure else ["-", "-"]
-        rows.append([row.title, *cells, _cell(oracle, "auroc"), *told])
+        title = row.title if _is_settled(row, dataset, shift) else f"{row.title} †"
+        rows.append([title, *cells, _cell(oracle, "auroc"), *told])
     header = ["Method", *COLUMNS.values(), "AUROC (test)", "Published", "chosen on"]
     best = ["", "max", "max", "min", "max", "", "", ""]
     return f"{NAMES[protocol]}, {dataset}, {shift}", tables.Table(header, rows, best)
+
+
+def _is_settled(row: Row, dataset: str, shift: str) -> bool:
+    """Returns whether a row's method has published settings there, or needs none."""
+    method = next((e.method for e in ENTRIES if e.name == row.entry), "")
+    return settings.is_published(method, dataset, shift)
 
 
 def note(records: Sequence[Record]) -> str:
