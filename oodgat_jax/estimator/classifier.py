@@ -300,7 +300,8 @@ class OODGATClassifier(BaseEstimator):
     def load(cls, folder: str | pathlib.Path) -> "OODGATClassifier":
         """Reads the model that `save` wrote; it predicts for graphs that are given."""
         model = persistence.load(pathlib.Path(folder))
-        loaded = cls(**model.arguments)
+        names = tuple(model.arguments["categorical"])  # JSON has lists alone
+        loaded = cls(**model.arguments | {"categorical": names})
         saved_state.restore(loaded, model)
         loaded._fitted, loaded._seen = None, None
         loaded._fitted_with = arguments.binding(loaded)
