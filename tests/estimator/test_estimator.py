@@ -218,7 +218,10 @@ def bad(graph, **changes):
 
 CASES = {
     "text in features": ({"features": [["a"]]}, "must be numbers"),
-    "NaN": ({"features": np.full((400, 2), np.nan)}, "Row 0, column 0 of the features is missing"),
+    "NaN": (
+        {"features": np.full((400, 2), np.nan)},
+        "Row 0, column 0 of the features is missing",
+    ),
     "infinity, sparse": (
         {"features": scipy.sparse.csr_array(np.full((400, 2), np.inf))},
         "row 0, column 0 is inf",
