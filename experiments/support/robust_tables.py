@@ -74,7 +74,7 @@ def figures(records: Sequence[Record]) -> dict[str, Figure]:
     for stage in STAGES:
         mine = [record for record in records if record["stage"] == stage]
         groups = {name: _lines(mine, name) for name in _names(mine)}
-        if groups:
+        if any(line.values for lines in groups.values() for line in lines):
             drawn[stage] = run_figures.strips(groups)
     return drawn
 
@@ -149,7 +149,8 @@ def _paired(records: Sequence[Record]) -> tables.Table:
         ours = _runs(records, name, plus, "auroc")
         for variant in others:
             theirs = _runs(records, name, variant, "auroc")
-            if [len(runs) for runs in ours] != [len(runs) for runs in theirs]:
+            sizes = [[len(runs) for runs in side] for side in (ours, theirs)]
+            if not ours or sizes[0] != sizes[1]:
                 continue
             pair = (np.concatenate(side).tolist() for side in (ours, theirs))
             mean, low, high = main_table.difference(*pair)

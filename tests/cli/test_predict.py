@@ -234,7 +234,7 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
     parts = re.findall(
         r"<!-- run -->\n```python\n(.*?)```|```\n(oodgat .*?)\n```", text, re.DOTALL
     )
-    assert len(parts) == 7
+    assert len(parts) == 8
     monkeypatch.chdir(tmp_path)
     names: dict = {}
     for code, command in parts:

@@ -63,6 +63,14 @@ def test_tables_show_means_worst_runs_and_differences():
     assert paired.rows[0][3].text.startswith("+4.0 (+1.0 to +7.0")
 
 
+def test_a_stage_without_the_main_rows_has_a_table_alone():
+    records = [made("oodgat-plus", "FUSED+prop", (0.9,), ("heads=1",), "settings")]
+    ((title, table),) = robust_tables.draw(records)
+    assert title.startswith("Other settings")
+    assert table.rows[0][1] == "OODGAT+ with heads=1"
+    assert robust_tables.figures(records) == {}
+
+
 def test_the_summary_has_a_row_of_it():
     records = [made("oodgat-plus", "FUSED+prop", (0.99, 0.97))]
     records.append(made("oodgat-plus", "FUSED+prop", (0.5, 0.5), off=("lead",)))
