@@ -37,7 +37,7 @@ def test_the_quick_start_runs():
     done = forking.run("-c", shorter, env=os.environ | QUICK)
     assert done.returncode == 0, done.stderr
     assert "oodgat on digits: 2 runs, 22 steps" in done.stdout
-    assert re.search(r"\[0\.\d+ +0\.\d+\]\n$", done.stdout)
+    assert re.search(r"\[0\.\d+ +0\.\d+ *\]\n$", done.stdout)
 
 
 def test_the_regularizer_works():

@@ -40,7 +40,7 @@ def keep_dropout(task: Task, module: Any) -> Task:
 
     def predict(params: Params, aux: Aux, graph: jraph.GraphsTuple) -> Outputs:
         def one(key: Array) -> Outputs:
-            return single(_apply(module, params, *aux, graph, key))
+            return single(_apply(module, params, aux[0], aux[1], graph, key))
 
         def add(total: Outputs, key: Array) -> tuple[Outputs, None]:
             return jax.tree.map(jnp.add, total, one(key)), None

@@ -52,7 +52,7 @@ def test_every_binary_is_in_the_command_line_reference():
 def test_every_example_has_a_page_and_is_listed():
     folder = DOCS / "gallery"
     files = {path.stem for path in folder.glob("*.py")}
-    assert len(files) == 9
+    assert len(files) >= 9
     assert files == {path.stem for path in folder.glob("*.md")} - {"index"}
     index = (folder / "index.md").read_text(encoding="utf-8")
     assert files == set(re.findall(r"\]\((\w+)\.md\)", index))

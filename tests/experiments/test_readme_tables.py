@@ -108,7 +108,7 @@ def test_pages_say_what_made_them(project):
 def test_every_result_page_says_what_made_it():
     folder = readme.ROOT / "docs" / "results"
     pages = [page for page in folder.glob("*.md") if page.stem != "index"]
-    assert len(pages) == 7
+    assert len(pages) >= 7
     for page in pages:
         text = page.read_text(encoding="utf-8")
         drawn = set(re.findall(r"begin generated: (\w+) -->", text)) - {"findings"}

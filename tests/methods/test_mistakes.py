@@ -158,7 +158,7 @@ def test_what_is_no_function_is_not_registered(register, kind):
 @pytest.mark.parametrize(
     ("register", "words"),
     [
-        (og.register_regularizer, "attention"),
+        (og.register_regularizer, "attention, exposure, graph, step"),
         (og.register_detector, "attention, labels, validation"),
     ],
 )

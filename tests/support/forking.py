@@ -10,6 +10,7 @@ import array
 import atexit
 import contextlib
 import functools
+import gc
 import importlib
 import json
 import os
@@ -94,7 +95,7 @@ def start(*command, cwd=None, env=None):
         os.close(err[1])
 
 
-def run(*command, timeout=300, **options):
+def run(*command, timeout=1800, **options):
     """A process that has ended, as `subprocess.run` returns it."""
     with start(*command, **options) as process:
         out, err = process.communicate(timeout)
@@ -229,4 +230,5 @@ def become(job, streams):
 if __name__ == "__main__":
     for name in MODULES:
         importlib.import_module(name)
+    gc.freeze()  # what is imported is no garbage, and need not be copied to look for it
     become(*serve(socket.socket(fileno=int(sys.argv[1]))))

@@ -112,7 +112,7 @@ def test_without_early_stop_the_last_is_called_the_best():
     scores = np.array([[3.0, 2.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
     schedule = SHORT._replace(early_stop=False)
     states = training.train(SCRIPTED, GRAPH, scripted_runs(scores), schedule)
-    assert states.step.tolist() == states.best_step.tolist() == [95]  # the last of all steps
+    assert states.step.tolist() == states.best_step.tolist() == [95]
 
 
 def test_run_that_is_not_a_number_is_marked_and_stopped_alone():
