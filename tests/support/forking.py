@@ -114,11 +114,13 @@ class _Forker:
 
     def __init__(self):
         self._socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        more = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        # The project's `experiments` comes before the folder of that name in the tests.
+        more["PYTHONPATH"] = os.pathsep.join([str(TESTS.parent), str(TESTS)])
         self._process = subprocess.Popen(
             [sys.executable, "-m", "support.forking", str(its.fileno())],
-            cwd=TESTS,
-            env=os.environ | single,  # a process of many threads is not to be forked
+            cwd=TESTS.parent,
+            env=os.environ | more,  # a process of many threads is not to be forked
             pass_fds=[its.fileno()],
             stdin=subprocess.DEVNULL,
         )
