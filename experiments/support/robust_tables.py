@@ -102,7 +102,12 @@ def _runs(
 
 
 def fallen(problems: Sequence[np.ndarray]) -> float:
-    """Returns the share of runs that fell below the median of their problem."""
+    """Returns the share of runs that fell below the median of their problem.
+
+    NaN if every problem has a single run, which is its own median.
+    """
+    if max(map(len, problems)) == 1:
+        return float("nan")
     below = [np.median(runs) - runs > FALLEN / 100 for runs in problems]
     return float(np.mean(np.concatenate(below)))
 
@@ -122,12 +127,12 @@ def _cells(
 ) -> list[tables.Cell | str]:
     problems = _runs(records, name, variant, "auroc")
     every = np.concatenate(problems)
-    worst = 100 * float(every.min())
+    worst, share = 100 * float(every.min()), 100 * fallen(problems)
     cells: list[tables.Cell | str] = [
         _cell(records[0], every, name, "auroc"),
         tables.Cell(f"{worst:.1f}", worst),
+        "-" if np.isnan(share) else tables.Cell(f"{share:.0f}", share),
     ]
-    cells.append(tables.Cell(f"{100 * fallen(problems):.0f}", 100 * fallen(problems)))
     for metric in METRICS:
         runs = np.concatenate(_runs(records, name, variant, metric))
         cells.append(_cell(records[0], runs, name, metric))

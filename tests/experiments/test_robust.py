@@ -45,6 +45,7 @@ def test_gat_takes_the_detector_that_validation_prefers():
 def test_fallen_runs_are_judged_within_their_problem():
     problems = [np.array([0.99, 0.99, 0.95]), np.array([0.90, 0.88, 0.90])]
     assert robust_tables.fallen(problems) == pytest.approx(1 / 6)
+    assert np.isnan(robust_tables.fallen([np.array([0.9]), np.array([0.5])]))
 
 
 def test_tables_show_means_worst_runs_and_differences():
