@@ -14,6 +14,9 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
+# Two processes of tests share the cores; threads of scikit-learn would wait in vain.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 from support.compiling import use
 
