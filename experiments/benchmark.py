@@ -54,7 +54,7 @@ from oodgat_jax import graphs, tables
 from oodgat_jax.cli import app
 from oodgat_jax.datasets import DATASETS
 from oodgat_jax.methods import METHODS
-from oodgat_jax.records import append_lines, read_lines, versions
+from oodgat_jax.records import append_lines, made_by, read_lines
 from oodgat_jax.registry import check_name, check_names
 from oodgat_jax.training import capacity
 from oodgat_jax.types import InputError
@@ -225,7 +225,7 @@ def _jobs() -> list[step_time.Job]:
 def _append(path: pathlib.Path, record: dict[str, Any]) -> dict[str, Any]:
     """Appends a record with time and versions; returns it."""
     stamp = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    whole = {**record, "time": stamp, "versions": versions()}
+    whole = {**record, "time": stamp, **made_by()}
     append_lines(path, whole)
     return whole
 

@@ -23,7 +23,7 @@ from experiments.support.study import Study
 from oodgat_jax import datasets, tables
 from oodgat_jax.cli import app
 from oodgat_jax.datasets import DATASETS, edge_kinds
-from oodgat_jax.records import Record, append_lines, read_lines, versions
+from oodgat_jax.records import Record, append_lines, made_by, read_lines
 from oodgat_jax.registry import check_names
 from oodgat_jax.types import Dataset
 
@@ -71,7 +71,7 @@ def measure(dataset: Dataset) -> Record:
         "edges_by_kind": dict(zip(edge_kinds.KINDS, counts.tolist(), strict=True)),
         "class_homophily": edge_kinds.class_homophily(dataset),
         "identity_homophily": edge_kinds.identity_homophily(dataset),
-        "versions": versions(),
+        **made_by(),
     }
 
 

@@ -34,7 +34,7 @@ from oodgat_jax.estimator import OODGATClassifier
 from oodgat_jax.estimator.classifier import Answer
 from oodgat_jax.estimator.thresholds import THRESHOLDS
 from oodgat_jax.methods import METHODS, recipes
-from oodgat_jax.records import Record, latest, versions
+from oodgat_jax.records import Record, latest, made_by
 from oodgat_jax.types import Dataset, InputError, Split
 
 FLAGS = flags.FLAGS
@@ -111,7 +111,7 @@ def measure(
         "steps_run": [recipe["max_steps"]] * count,
         "hyperparameters": recipe,
         "split_digest": splits.digest(splits.stack(drawn)),
-        "versions": versions(),
+        **made_by(),
         "devices": [device.device_kind for device in jax.local_devices()],
         "seconds": round(time.perf_counter() - began, 3),
     }

@@ -34,7 +34,7 @@ from oodgat_jax import datasets, experiment, report, splits, tables
 from oodgat_jax.cli import app, progress
 from oodgat_jax.estimator import OODGATClassifier
 from oodgat_jax.methods import METHODS, recipes
-from oodgat_jax.records import Record, versions
+from oodgat_jax.records import Record, made_by
 from oodgat_jax.report import groups, review
 from oodgat_jax.types import Dataset, Split
 
@@ -149,7 +149,7 @@ def measure(
         "model_seeds": [0] * len(seeds),
         "steps_run": [recipe["max_steps"]] * len(seeds),
         "split_digest": splits.digest(splits.stack(drawn)),
-        "versions": versions(),
+        **made_by(),
         "devices": [device.device_kind for device in jax.local_devices()],
         "seconds": round(time.perf_counter() - began, 3),
     }

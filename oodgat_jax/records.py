@@ -10,6 +10,8 @@ A record says what was run, with what, and what came out, one value per run:
   split_digest                of the splits, so that two records can be compared
   versions                    see `versions`
   seconds                     wall time of all runs
+  code                        digest of the library's sources, see `source_digest`;
+                              records before 0.3 lack it
 
 More keys are welcome. A metric that is NaN or infinite is stored as null, which is
 strict JSON, and read back as NaN.
@@ -25,7 +27,7 @@ import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from oodgat_jax import atomic_files
+from oodgat_jax import atomic_files, source_digest
 from oodgat_jax.types import InputError
 
 Record = dict[str, Any]
@@ -58,6 +60,11 @@ def versions() -> dict[str, str]:
     """Returns versions of Python and of the packages that decide a result."""
     found = {package: _version(package) for package in PACKAGES}
     return {"python": platform.python_version(), **found}
+
+
+def made_by() -> Record:
+    """Returns what a record says of its making: versions, and digest of the code."""
+    return {"versions": versions(), "code": source_digest.digest()}
 
 
 def check(record: Mapping[str, Any]) -> None:
@@ -200,6 +207,7 @@ def _check_kinds(record: Record) -> None:
     """Raises InputError unless every entry is of the kind that tables rely on."""
     for key in ("dataset", "method", "detector", "split_digest"):
         _need(isinstance(record[key], str), key, "text")
+    _need(isinstance(record.get("code", ""), str), "code", "text")
     for key in ("hyperparameters", "versions"):
         _need(isinstance(record[key], dict), key, "a dict")
     _need(_is_number(record["seconds"]), "seconds", "a number")

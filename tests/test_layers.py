@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 # From the bottom up; a room may import those of earlier rows, and itself.
 LAYERS = (
     {"types"},
-    {"registry", "atomic_files", "dropout"},
+    {"registry", "atomic_files", "dropout", "source_digest"},
     {"kernels"},
     {"graphs"},
     {"datasets"},

@@ -1,4 +1,4 @@
-"""Says what made the records of a study: command, versions, machine."""
+"""Says what made the records of a study: command, code, versions, machine."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,7 +11,8 @@ SHOWN = ("oodgat_jax", "jax", "flax", "python")
 def markdown(study: Study, records: Sequence[Record]) -> str:
     """Returns the command of a study and, below it, what its records say."""
     lines = [f"```\n{study.command}\n```", ""]
-    facts = [_count(study, records), *_versions(records), *_machine(records)]
+    facts = [_count(study, records), code(records)]
+    facts += [*_versions(records), *_machine(records)]
     return "\n".join([*lines, f"*{'; '.join(facts)}.*", ""])
 
 
@@ -22,6 +23,23 @@ def _count(study: Study, records: Sequence[Record]) -> str:
     if hours >= 1:
         return f"{text}, {hours:.0f} h of training"
     return f"{text}, {60 * hours:.0f} min of training" if hours else text
+
+
+def code(records: Sequence[Record]) -> str:
+    """Returns which code made the latest record, and how many are not of it.
+
+    What the code is now plays no part: a page changes with its records alone.
+    """
+    made = [str(record.get("code", "")) for record in records]
+    newest = next((each for each in reversed(made) if each), "")
+    if not newest:
+        return "of unknown code"
+    others = {
+        "other": sum(each not in ("", newest) for each in made),
+        "unknown": made.count(""),
+    }
+    told = [f"{count} of {kind} code" for kind, count in others.items() if count]
+    return ", ".join([f"code {newest}", *told])
 
 
 def _seconds(records: Iterable[Record]) -> list[float]:

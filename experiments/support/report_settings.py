@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from experiments.support import paper_results
+from experiments.support import paper_results, provenance
 from oodgat_jax.records import Record
 from oodgat_jax.tables import Table
 
@@ -23,13 +23,14 @@ DIGEST = 10  # characters of a digest that are shown
 
 
 def facts(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """Returns (what, text) of what all records share and of their versions."""
+    """Returns (what, text) of what all records share, their versions and code."""
     shared = _shared(trainings(records))
     pairs = [("Records", str(len(records)))]
     if shared:
         pairs.append(("Same everywhere", _listed(shared)))
     for title, key in (("Versions", "versions"), ("Devices", "devices")):
         pairs += [(title, text) for text in _distinct(records, key)]
+    pairs.append(("Code", provenance.code(records)))
     return pairs
 
 

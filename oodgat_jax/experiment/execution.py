@@ -17,7 +17,7 @@ import jraph
 import numpy as np
 from jax.sharding import Mesh
 
-from oodgat_jax import evaluation, graphs, methods, models, training
+from oodgat_jax import evaluation, graphs, methods, models, source_digest, training
 from oodgat_jax import splits as protocols
 from oodgat_jax.datasets import streaming
 from oodgat_jax.experiment.result import Result, without_failed
@@ -81,6 +81,7 @@ def execute(
       checkpoints: of the training; see `training.train`.
     """
     began = time.perf_counter()
+    source_digest.digest()  # before files can change under a long training
     definition = definition or METHODS[method]
     settings = tuple(_setting(recipe, definition, hyper) for hyper in hypers)
     chosen = _combinations(settings, split_seeds, model_seeds)

@@ -11,7 +11,7 @@ import numpy as np
 from oodgat_jax import tables, training
 from oodgat_jax.methods import Method
 from oodgat_jax.methods.recipes import Recipe
-from oodgat_jax.records import Record, kept_metrics, versions
+from oodgat_jax.records import Record, kept_metrics, made_by
 from oodgat_jax.types import AnyArray, Split
 
 
@@ -124,7 +124,7 @@ def _record(result: Result, number: int, detector: str) -> Record:
         "validation": _or_none(result.states.best_score[runs]),
         "failed_runs": _failed_runs(result.states.failed_at[runs]),
         "split_digest": result.split_digest,
-        "versions": versions(),
+        **made_by(),
         "devices": [device.device_kind for device in jax.local_devices()],
         "seconds": round(share * result.seconds, 3),
     }

@@ -7,6 +7,7 @@ from support import binaries
 from support.example_records import record
 
 from experiments import readme
+from experiments.support import provenance
 from experiments.support.study_flags import RECORDS
 from oodgat_jax.records import append_records
 from oodgat_jax.types import InputError
@@ -103,6 +104,20 @@ def test_pages_say_what_made_them(project):
     assert "python -m experiments.end_to_end" in made
     assert "From 4 records in `experiments/records/end_to_end.jsonl`" in made
     assert re.search(r"; jax [\d.]+; ", made)
+
+
+@pytest.mark.parametrize(
+    ("codes", "told"),
+    [
+        ((None, None), "of unknown code"),
+        (("a1", "a1"), "code a1"),
+        (("a1", None, "b2", "b2"), "code b2, 1 of other code, 1 of unknown code"),
+        (("b2", None), "code b2, 1 of unknown code"),
+    ],
+)
+def test_pages_say_which_code_made_the_records(codes, told):
+    records = [{"code": code} if code else {} for code in codes]
+    assert provenance.code(records) == told
 
 
 def test_every_result_page_says_what_made_it():

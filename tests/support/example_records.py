@@ -1,7 +1,7 @@
 """A record as experiments write them."""
 
 from oodgat_jax import tables
-from oodgat_jax.records import versions
+from oodgat_jax.records import made_by
 
 
 def record(dataset="cora", detector="ATT", auroc=(0.93, 0.95), **more):
@@ -17,7 +17,7 @@ def record(dataset="cora", detector="ATT", auroc=(0.93, 0.95), **more):
         "hyperparameters": {"lr": 0.01},
         "steps_run": [100] * runs,
         "split_digest": "abc",
-        "versions": versions(),
+        **made_by(),
         "seconds": 1.5,
         **more,
     }
