@@ -20,22 +20,32 @@ from collections.abc import Callable, Sequence
 
 from absl import flags
 
-from experiments.support import main_table, paper_results, study, study_flags, trainings
+from experiments.support import (
+    paired,
+    paper_results,
+    study,
+    study_flags,
+    trainings,
+    tuned,
+)
 from experiments.support.notes import counted
 from experiments.support.study import Study
 from experiments.support.trainings import Training
 from oodgat_jax import tables
 from oodgat_jax.cli import app
 from oodgat_jax.datasets import edge_kinds
+from oodgat_jax.methods import recipes
 from oodgat_jax.records import Record, kept_metrics, latest
 from oodgat_jax.types import Dataset
 
 FLAGS = flags.FLAGS
 SHARES = (0.0, 0.5, 1.0)
 PAPER = ("cora", "amazon-computers", "amazon-photo", "coauthor-cs")
+SHARED = study_flags.TRAINING
 OWN: app.Definitions = {
     **study_flags.several_datasets(PAPER),
     **app.defaulting(method="gcn"),
+    **tuned.FLAG,
 }
 NOTE = (
     "Accuracy in percent, mean ± standard deviation over {runs}, in parentheses "
@@ -52,8 +62,9 @@ def main() -> int | None:
 def every_training() -> list[Training]:
     """Returns one training per data set and share of inter-edges removed."""
     names = study_flags.dataset_names(FLAGS.datasets, PAPER, FLAGS.data_dir)
-    chosen = {name: trainings.recipe(name, FLAGS.method) for name in names}
-    load = trainings.loader()
+    cells, load = tuned.cells(), trainings.loader()
+    plain = [tuned.recipe(cells, name, FLAGS.method) for name in names]
+    chosen = zip(names, recipes.override_known(plain, FLAGS.set), strict=True)
     return [
         trainings.of_method(
             f"{FLAGS.method} on {name}, {share:.0%} of inter-edges removed",
@@ -64,7 +75,7 @@ def every_training() -> list[Training]:
             keys={"removed_inter_edges": share},
             unchanged=share == 0,
         )
-        for name, recipe in chosen.items()
+        for name, recipe in chosen
         for share in SHARES
     ]
 
@@ -107,7 +118,7 @@ def _row(
     change = ""
     if {0.0, 1.0} <= found.keys():
         values = (found[share]["metrics"]["accuracy"] for share in (1.0, 0.0))
-        mean, low, high = main_table.difference(*values)
+        mean, low, high, _ = paired.difference(*values)
         change = f"{mean:+.1f} ({low:+.1f} to {high:+.1f})"
     return [dataset, method, *cells, change]
 
@@ -133,4 +144,4 @@ STUDY = Study(
 
 
 if __name__ == "__main__":
-    app.run(main, study_flags.TRAINING, OWN, goes_on=True)
+    app.run(main, SHARED, OWN, goes_on=True)

@@ -24,7 +24,14 @@ from absl import flags
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.support import figures, paper_results, study, study_flags, trainings
+from experiments.support import (
+    figures,
+    paper_results,
+    study,
+    study_flags,
+    trainings,
+    tuned,
+)
 from experiments.support.notes import counted
 from experiments.support.study import Study
 from experiments.support.trainings import Training
@@ -37,9 +44,11 @@ from oodgat_jax.types import Dataset
 
 FLAGS = flags.FLAGS
 PAPER = ("cora",)
+SHARED = study_flags.TRAINING
 OWN: app.Definitions = {
     **study_flags.one_dataset(*PAPER),
     **app.defaulting(method="gcn"),
+    **tuned.FLAG,
 }
 # What a curve's graph lacks: kinds of edges.
 SUBSETS: Mapping[str, tuple[str, ...]] = {
@@ -65,7 +74,8 @@ def every_training() -> list[Training]:
     (name,) = study_flags.dataset_names(FLAGS.dataset, PAPER, FLAGS.data_dir)
     pairs = [("mlp", "all edges"), *((FLAGS.method, title) for title in SUBSETS)]
     pairs = pairs[:1] if FLAGS.method == "mlp" else pairs
-    plain = [recipes.recipe(name, method) for method, _ in pairs]
+    cells = tuned.cells()
+    plain = [tuned.recipe(cells, name, method) for method, _ in pairs]
     chosen, load = recipes.override_known(plain, FLAGS.set), trainings.loader()
     return [
         trainings.of_method(
@@ -200,4 +210,4 @@ STUDY = Study(
 
 
 if __name__ == "__main__":
-    app.run(main, study_flags.TRAINING, OWN, goes_on=True)
+    app.run(main, SHARED, OWN, goes_on=True)

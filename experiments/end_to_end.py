@@ -24,14 +24,13 @@ from collections.abc import Sequence
 from absl import flags
 from matplotlib.figure import Figure
 
-from experiments import tune
-from experiments.support import main_table, run_figures, study, study_flags
+from experiments.support import main_table, run_figures, study, study_flags, tuned
 from experiments.support.study import Study, Tables
-from experiments.support.trainings import Training, loader, of_method
+from experiments.support.trainings import Keys, Training, loader, of_method
 from oodgat_jax.cli import app
 from oodgat_jax.datasets import DATASETS
 from oodgat_jax.methods import recipes
-from oodgat_jax.records import Record, read_records
+from oodgat_jax.records import Record
 from oodgat_jax.registry import check_names
 
 FLAGS = flags.FLAGS
@@ -44,11 +43,12 @@ OWN: app.Definitions = {
         f"Of {', '.join(TABLE_METHODS)}.",
         {},
     ),
-    "tuned": (flags.DEFINE_string, None, "Records of experiments.tune.", {}),
+    **tuned.FLAG,
 }
 PAIRED = (
     "OODGAT's AUROC less each baseline's over the same splits and seeds: mean in "
-    "points and its 95 % bootstrap interval"
+    "points and its 95 % bootstrap interval; n.s.: not significant at 5 % after Holm's "
+    "correction for all pairs of this table"
 )
 
 
@@ -59,8 +59,8 @@ def main() -> int | None:
 
 def trainings() -> list[Training]:
     """Returns one training per data set and method."""
-    cells = read_records(FLAGS.tuned) if FLAGS.tuned else []
-    chosen, load = plan(FLAGS.datasets, FLAGS.methods, FLAGS.set, cells), loader()
+    cells, load = tuned.cells(), loader()
+    chosen = plan(FLAGS.datasets, FLAGS.methods, FLAGS.set, cells)
     return [
         of_method(
             f"{method} on {name}",
@@ -68,10 +68,16 @@ def trainings() -> list[Training]:
             functools.partial(load, name),
             method,
             recipe,
+            keys=tuned_keys(cells, name, method),
             unchanged=True,
         )
         for name, method, recipe in chosen
     ]
+
+
+def tuned_keys(cells: Sequence[Record], dataset: str, method: str) -> Keys:
+    """Returns what records of tuned settings say besides them."""
+    return {"tuned": True} if tuned.chosen(cells, dataset, method) else {}
 
 
 def plan(
@@ -87,21 +93,15 @@ def plan(
     check_names("method", methods, TABLE_METHODS)
     check_names("data set", names, DATASETS)
     pairs = list(itertools.product(names, methods))
-    chosen = [tune.tuned(cells, *pair) or recipes.recipe(*pair) for pair in pairs]
+    chosen = [tuned.recipe(cells, *pair) for pair in pairs]
     chosen = recipes.override_known(chosen, settings)
     return [(*pair, recipe) for pair, recipe in zip(pairs, chosen, strict=True)]
-
-
-def by_dataset(records: Sequence[Record]) -> Tables:
-    """Returns a table per data set."""
-    names = main_table.known(records)
-    return [(name, main_table.draw(records, name)) for name in names]
 
 
 def with_differences(records: Sequence[Record]) -> Tables:
     """Returns a table per data set, and the paired differences if there are any."""
     paired = main_table.comparison_table(records)
-    return [*by_dataset(records), *([(PAIRED, paired)] if paired.rows else [])]
+    return [*main_table.titled(records), *([(PAIRED, paired)] if paired.rows else [])]
 
 
 def draw_figures(records: Sequence[Record]) -> dict[str, Figure]:
@@ -120,10 +120,11 @@ STUDY = Study(
     "    --datasets=cora,amazon-computers,amazon-photo,coauthor-cs,digits",
     trainings=trainings,
     tables=with_differences,
-    page=by_dataset,
+    page=main_table.titled,
     figures=draw_figures,
     note=main_table.note,
     figure_caption=run_figures.CAPTION,
+    copies="tune.jsonl",
 )
 
 

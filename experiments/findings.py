@@ -8,10 +8,9 @@ finding without records says which command makes them.
 """
 
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
 from absl import flags
 
 from experiments import (
@@ -25,30 +24,24 @@ from experiments import (
     sensitivity,
     visualize,
 )
-from experiments.support import main_table, study
+from experiments.support import claims, paired, study
+from experiments.support.claims import CHANCE, Check, Verdict
 from experiments.support.study import Records, Study
 from experiments.support.study_flags import RECORDS_DIR
 from oodgat_jax import tables
 from oodgat_jax.cli import app
-from oodgat_jax.records import Record, kept_metrics, latest
 
 FLAGS = flags.FLAGS
-CHANCE = 0.65  # an AUROC below this is called near chance
 NOTE = (
     "A finding holds on a data set if the means over its runs say so; figures are "
     "percent, the side that the paper claims to be ahead first. Where several methods "
     "or scores are on a side, the one with the best mean on test nodes stands for it. "
     f"An AUROC below {100 * CHANCE:.0f} is called near chance. Of a curve, "
-    "the figures at 0, at the main table's value and at the largest are given."
+    "the figures at 0, at the main table's value and at the largest are given. Where "
+    "two are compared over the same runs, their order is tested by a paired bootstrap "
+    "over these; n.s.: not significant at 5 % after Holm's correction for all {count} "
+    f"tests of this table, or fewer than {paired.LEAST} runs."
 )
-
-
-class Verdict(NamedTuple):
-    """Says whether a finding holds on a data set."""
-
-    where: str  # data set
-    holds: bool
-    numbers: str
 
 
 class Finding(NamedTuple):
@@ -56,7 +49,7 @@ class Finding(NamedTuple):
 
     claim: str
     source: Study  # whose records decide
-    check: Callable[[Records], list[Verdict]]
+    check: Check
 
 
 def main() -> None:
@@ -68,12 +61,34 @@ def main() -> None:
 
 def draw(records: Mapping[str, Records]) -> tables.Table:
     """Draws a row per finding, from the records of studies by name."""
-    rows = [[f.claim, *_summary(f, records.get(f.source.name, ()))] for f in FINDINGS]
+    decided = _marked(_decided(records))
+    rows = [[f.claim, *_summary(f, v)] for f, v in zip(FINDINGS, decided, strict=True)]
     return tables.Table(["The paper finds", "Here it", "Figures"], rows)
 
 
-def _summary(finding: Finding, records: Records) -> tuple[str, str]:
-    verdicts = finding.check(records) if records else []
+def _decided(records: Mapping[str, Records]) -> list[list[Verdict]]:
+    """Returns the verdicts of each finding, [] where there are no records."""
+    found = [(f, records.get(f.source.name, ())) for f in FINDINGS]
+    return [f.check(mine) if mine else [] for f, mine in found]
+
+
+def _tested(decided: Sequence[Sequence[Verdict]]) -> list[float]:
+    return [v.p for verdicts in decided for v in verdicts if v.p is not None]
+
+
+def _marked(decided: Sequence[Sequence[Verdict]]) -> list[list[Verdict]]:
+    """Marks the figures whose order is not significant together with all others."""
+    sure = iter(paired.holm(_tested(decided)))
+
+    def mark(verdict: Verdict) -> Verdict:
+        if verdict.p is None or next(sure):
+            return verdict
+        return verdict._replace(numbers=f"{verdict.numbers} (n.s.)")
+
+    return [[mark(verdict) for verdict in verdicts] for verdicts in decided]
+
+
+def _summary(finding: Finding, verdicts: Sequence[Verdict]) -> tuple[str, str]:
     if not verdicts:
         return "is not measured", f"python -m experiments.{finding.source.name}"
     numbers = "; ".join(f"{v.where} {v.numbers}" for v in verdicts)
@@ -85,234 +100,62 @@ def _summary(finding: Finding, records: Records) -> tuple[str, str]:
     return held_on if held else "does not hold", numbers
 
 
-def _mean(record: Record, metric: str = "auroc") -> float:
-    return float(np.mean(kept_metrics(record)[metric]))
-
-
-def _versus(where: str, ahead: float, behind: float) -> Verdict:
-    return Verdict(where, ahead > behind, f"{100 * ahead:.1f} / {100 * behind:.1f}")
-
-
-# The main table.
-
-
-def _main_rows(records: Records, name: str) -> dict[str, Record]:
-    """Returns the latest record of each row of the main table, by title."""
-    found = {}
-    for row in main_table.ROWS:
-        keys = {"method": row.method, "detector": row.detector}
-        if record := latest(records, dataset=name, **keys):
-            found[row.title] = record
-    return found
-
-
-def _first_in(metric: str) -> Callable[[Records], list[Verdict]]:
-    def check(records: Records) -> list[Verdict]:
-        verdicts = []
-        for name in main_table.known(records):
-            rows = _main_rows(records, name)
-            ours = [_mean(r, metric) for t, r in rows.items() if "OODGAT" in t]
-            others = [_mean(r, metric) for t, r in rows.items() if "OODGAT" not in t]
-            if ours and others:
-                verdicts.append(_versus(name, max(ours), max(others)))
-        return verdicts
-
-    return check
-
-
-def _graphs_beat_mlp(records: Records) -> list[Verdict]:
-    """Compares the worst graph network of the paper's table with the MLP."""
-    verdicts = []
-    for name in main_table.known(records):
-        rows = _main_rows(records, name)
-        graph = [rows[t] for t in ("GCN", "GraphSAGE", "GAT", "GATv2") if t in rows]
-        if graph and "MLP" in rows:
-            worst = min(_mean(record) for record in graph)
-            verdicts.append(_versus(name, worst, _mean(rows["MLP"])))
-    return verdicts
-
-
-# Edges.
-
-
-def _roles(ahead: str, behind: str) -> Callable[[Records], list[Verdict]]:
-    """Compares the method's curves on two graphs, on each data set."""
-
-    def check(records: Records) -> list[Verdict]:
-        verdicts = []
-        for name, method in edge_roles.known(records):
-            found = edge_roles.find(records, name, method)
-            one, two = (found.get((method, t, "ENT")) for t in (ahead, behind))
-            if one and two:
-                verdicts.append(_versus(name, _mean(one), _mean(two)))
-        return verdicts
-
-    return check
-
-
-def _removal_helps(records: Records) -> list[Verdict]:
-    verdicts = []
-    for name in dict.fromkeys(record["dataset"] for record in records):
-        found = edge_removal.find(records, name, "gcn")
-        if {0.0, 1.0} <= found.keys():
-            none, every = (_mean(found[share], "accuracy") for share in (0.0, 1.0))
-            verdicts.append(_versus(name, every, none))
-    return verdicts
-
-
-def _proposition(records: Records) -> list[Verdict]:
-    verdicts = []
-    for name, record in {record["dataset"]: record for record in records}.items():
-        pair = record["identity_homophily"], record["class_homophily"]
-        verdicts.append(_versus(name, *pair)._replace(holds=pair[0] >= pair[1]))
-    return verdicts
-
-
-# Regularizers.
-
-
-def _ablated(
-    decide: Callable[[dict[str, float]], bool], rows: Sequence[str], metric: str
-) -> Callable[[Records], list[Verdict]]:
-    """Decides by the means of rows of the ablation, on every data set that has them."""
-
-    def check(records: Records) -> list[Verdict]:
-        verdicts = []
-        for name, method in ablation.known(records):
-            found = ablation.find(records, name, method)
-            if all((row, "ATT") in found for row in rows):
-                means = {row: _mean(found[row, "ATT"], metric) for row in rows}
-                numbers = ", ".join(f"{row} {100 * v:.1f}" for row, v in means.items())
-                verdicts.append(Verdict(name, decide(means), numbers))
-        return verdicts
-
-    return check
-
-
-def _higher(one: str, two: str, metric: str) -> Callable[[Records], list[Verdict]]:
-    return _ablated(lambda means: means[one] > means[two], (one, two), metric)
-
-
-def _curve(
-    name: str, metric: str, decide: Callable[[dict[str, float]], bool]
-) -> Callable[[Records], list[Verdict]]:
-    """Decides by three points of a curve: 0, the main table's, and the last."""
-
-    def check(records: Records) -> list[Verdict]:
-        verdicts = []
-        for dataset, method in ablation.known(records):
-            curve = sensitivity.curves(records, dataset, method).get(name, {})
-            points = {
-                record["hyperparameters"][name]: _mean(record, metric)
-                for record in curve.get("ATT", ())
-            }
-            used = next((r["base"][name] for r in curve.get("ATT", ())), None)
-            if {0.0, used} <= points.keys() and len(points) > 1:
-                chosen = {"zero": 0.0, "used": used, "last": max(points)}
-                means = {key: points[value] for key, value in chosen.items()}
-                shown = dict.fromkeys(chosen.values())
-                numbers = ", ".join(f"{v:g} {100 * points[v]:.1f}" for v in shown)
-                verdicts.append(Verdict(dataset, decide(means), numbers))
-        return verdicts
-
-    return check
-
-
-def _used_is_better(name: str, metric: str) -> Callable[[Records], list[Verdict]]:
-    return _curve(name, metric, lambda means: means["used"] > means["zero"])
-
-
-# Detectors, GKDE, training.
-
-
-def _beyond_post_hoc(records: Records) -> list[Verdict]:
-    """Compares OODGAT's own two scores, not propagated, with all detectors on GAT."""
-    verdicts = []
-    for name in post_hoc.known(records):
-        mine = [r for r in records if r["dataset"] == name]
-        mine = [r for r in mine if r["selection"] in ("fixed", "validation")]
-        plain = [r for r in mine if r["detector"] in ("ENT", "ATT")]
-        ours = [_mean(r) for r in plain if r["method"] == "oodgat"]
-        others = [_mean(r) for r in mine if r["method"] == "gat"]
-        if ours and others:
-            verdicts.append(_versus(name, max(ours), max(others)))
-    return verdicts
-
-
-def _beyond_gkde(records: Records) -> list[Verdict]:
-    verdicts = []
-    for name in dict.fromkeys(record["dataset"] for record in records):
-        ours = latest(records, dataset=name, method="oodgat", detector="ATT")
-        gkde = latest(records, dataset=name, method="gkde", detector="vacuity")
-        if ours and gkde:
-            verdicts.append(_versus(name, _mean(ours), _mean(gkde)))
-    return verdicts
-
-
-def _wider_gap(records: Records) -> list[Verdict]:
-    """Compares the mean gap of the entropies of OOD and ID nodes over the steps."""
-    verdicts = []
-    for name in dict.fromkeys(record["dataset"] for record in records):
-        found = visualize.find(records, name)
-        if {"oodgat", "gcn"} <= found.keys():
-            ours, gcn = (_gap(found[method].values()) for method in ("oodgat", "gcn"))
-            verdicts.append(Verdict(name, ours > gcn, f"{ours:.2f} / {gcn:.2f} nats"))
-    return verdicts
-
-
-def _gap(records: Iterable[Record]) -> float:
-    followed = next(r["dynamics"] for r in records if "dynamics" in r)
-    return float(np.nanmean(np.subtract(followed["OOD"], followed["ID"])))
-
-
 FINDINGS = (
     Finding(
         "OODGAT is first in AUROC among methods trained end to end",
         end_to_end.STUDY,
-        _first_in("auroc"),
+        claims.first_in("auroc"),
     ),
     Finding(
         "OODGAT is first in joint F1 among methods trained end to end",
         end_to_end.STUDY,
-        _first_in("weighted_f1"),
+        claims.first_in("weighted_f1"),
     ),
     Finding(
-        "graph networks detect better than an MLP", end_to_end.STUDY, _graphs_beat_mlp
+        "graph networks detect better than an MLP",
+        end_to_end.STUDY,
+        claims.graphs_beat_mlp,
     ),
-    Finding("detectors on GAT stay behind OODGAT", post_hoc.STUDY, _beyond_post_hoc),
-    Finding("OODGAT is ahead of GKDE under its protocol", gkde.STUDY, _beyond_gkde),
+    Finding(
+        "detectors on GAT stay behind OODGAT", post_hoc.STUDY, claims.beyond_post_hoc
+    ),
+    Finding(
+        "OODGAT is ahead of GKDE under its protocol", gkde.STUDY, claims.beyond_gkde
+    ),
     Finding(
         "a graph is no less homophilic by ID/OOD than by class",
         homophily.STUDY,
-        _proposition,
+        claims.proposition,
     ),
     Finding(
         "GCN detects better without inter-edges",
         edge_roles.STUDY,
-        _roles("no inter-edges", "all edges"),
+        claims.roles("no inter-edges", "all edges"),
     ),
     Finding(
         "edges inside the ID nodes help detection",
         edge_roles.STUDY,
-        _roles("no inter-edges", "no inter- and ID-ID edges"),
+        claims.roles("no inter-edges", "no inter- and ID-ID edges"),
     ),
     Finding(
         "edges inside the OOD nodes help detection",
         edge_roles.STUDY,
-        _roles("no inter-edges", "no inter- and OOD-OOD edges"),
+        claims.roles("no inter-edges", "no inter- and OOD-OOD edges"),
     ),
     Finding(
-        "GCN classifies better without inter-edges", edge_removal.STUDY, _removal_helps
+        "GCN classifies better without inter-edges",
+        edge_removal.STUDY,
+        claims.removal_helps,
     ),
     Finding(
         "cross-entropy alone leaves attention near chance",
         ablation.STUDY,
-        _ablated(lambda means: means["ce"] < CHANCE, ("ce",), "auroc"),
+        claims.ablated(lambda means: means["ce"] < CHANCE, ("ce",), "auroc"),
     ),
     Finding(
         "consistency is what makes detection work",
         ablation.STUDY,
-        _ablated(
+        claims.ablated(
             # It gains more than the other two together.
             lambda m: m["ce+con"] - m["ce"] > m["ce+ent"] + m["ce+dis"] - 2 * m["ce"],
             ("ce", "ce+con", "ce+ent", "ce+dis"),
@@ -322,22 +165,24 @@ FINDINGS = (
     Finding(
         "entropy and discrepancy stay near chance without consistency",
         ablation.STUDY,
-        _ablated(lambda m: max(m.values()) < CHANCE, ("ce+ent", "ce+dis"), "auroc"),
+        claims.ablated(
+            lambda m: max(m.values()) < CHANCE, ("ce+ent", "ce+dis"), "auroc"
+        ),
     ),
     Finding(
         "entropy improves detection further",
         ablation.STUDY,
-        _higher("ce+con+ent", "ce+con", "auroc"),
+        claims.higher("ce+con+ent", "ce+con", "auroc"),
     ),
     Finding(
         "discrepancy improves classification",
         ablation.STUDY,
-        _higher("ce+con+dis", "ce+con", "accuracy"),
+        claims.higher("ce+con+dis", "ce+con", "accuracy"),
     ),
     Finding(
         "all three together have the best joint F1",
         ablation.STUDY,
-        _ablated(
+        claims.ablated(
             lambda m: m["ce+con+ent+dis"] == max(m.values()),
             ("ce+con+ent+dis", "ce+con+ent", "ce+con+dis", "ce+con"),
             "weighted_f1",
@@ -346,39 +191,52 @@ FINDINGS = (
     Finding(
         "a consistency weight of 0 leaves attention near chance",
         sensitivity.STUDY,
-        _curve("consistency", "auroc", lambda m: m["zero"] < CHANCE < m["used"]),
+        claims.curve("consistency", "auroc", lambda m: m["zero"] < CHANCE < m["used"]),
     ),
     Finding(
         "the entropy term helps detection",
         sensitivity.STUDY,
-        _used_is_better("entropy", "auroc"),
+        claims.used_is_better("entropy", "auroc"),
     ),
     Finding(
         "a large entropy weight costs accuracy",
         sensitivity.STUDY,
-        _curve("entropy", "accuracy", lambda means: means["last"] < means["zero"]),
+        claims.curve(
+            "entropy",
+            "accuracy",
+            lambda means: means["last"] < means["zero"],
+            ("zero", "last"),
+        ),
     ),
     Finding(
         "the discrepancy term helps joint F1",
         sensitivity.STUDY,
-        _used_is_better("discrepancy", "weighted_f1"),
+        claims.used_is_better("discrepancy", "weighted_f1"),
     ),
     Finding(
         "a threshold above 0 helps joint F1",
         sensitivity.STUDY,
-        _used_is_better("threshold", "weighted_f1"),
+        claims.used_is_better("threshold", "weighted_f1"),
     ),
     Finding(
         "OODGAT keeps the entropies of ID and OOD nodes further apart than GCN",
         visualize.STUDY,
-        _wider_gap,
+        claims.wider_gap,
     ),
 )
 
 
-def _table(*records: Records) -> tables.Table:
+def _by_study(records: Sequence[Records]) -> dict[str, Records]:
     names = (source.name for source in STUDY.sources)
-    return draw(dict(zip(names, records, strict=True)))
+    return dict(zip(names, records, strict=True))
+
+
+def _table(*records: Records) -> tables.Table:
+    return draw(_by_study(records))
+
+
+def _note(*records: Records) -> str:
+    return NOTE.format(count=len(_tested(_decided(_by_study(records)))))
 
 
 STUDY = Study(
@@ -387,7 +245,7 @@ STUDY = Study(
     about="What the paper claims, and whether the records below bear it out.",
     command="python -m experiments.findings",
     tables=study.single(_table),
-    note=lambda *records: NOTE,
+    note=_note,
     caption="Claims and figures",
     read=None,
     beside=tuple(dict.fromkeys(finding.source for finding in FINDINGS)),

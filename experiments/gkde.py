@@ -40,6 +40,7 @@ from oodgat_jax.types import Array, Dataset, InputError, Split
 
 FLAGS = flags.FLAGS
 METHODS = ("gkde", "oodgat", "oodgat-plus")
+SHARED = study_flags.TRAINING
 OWN: app.Definitions = {
     "datasets": (
         flags.DEFINE_list,
@@ -248,4 +249,4 @@ STUDY = Study(
 
 
 if __name__ == "__main__":
-    app.run(main, study_flags.TRAINING, OWN, goes_on=True)
+    app.run(main, SHARED, OWN, goes_on=True)

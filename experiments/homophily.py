@@ -10,20 +10,21 @@ takes all data sets whose files are present. Writes to the folder --out:
   homophily.jsonl            one line appended per data set
   homophily.md, .tex         the table
 
-Takes a few seconds per data set.
+What is recorded there is not measured again. Takes a few seconds per data set.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from absl import flags
 
 from experiments.support import paper_results, study, study_flags
 from experiments.support.study import Study
+from experiments.support.trainings import LINES, Keys, Training
 from oodgat_jax import datasets, tables
 from oodgat_jax.cli import app
 from oodgat_jax.datasets import DATASETS, edge_kinds
-from oodgat_jax.records import Record, append_lines, made_by, read_lines
+from oodgat_jax.records import Record, made_by, read_lines
 from oodgat_jax.registry import check_names
 from oodgat_jax.types import Dataset
 
@@ -44,12 +45,21 @@ NOTE = (
 )
 
 
-def main() -> None:
-    """Measures, records, draws."""
-    folder = app.out_folder(FLAGS.out)
-    for name in () if FLAGS.from_records else _names():
-        append_lines(folder / STUDY.file, measure(datasets.load(name, FLAGS.data_dir)))
-    study.show(STUDY, folder)
+def main() -> int | None:
+    """Measures what is missing, then draws."""
+    return study.run(STUDY)
+
+
+def every_training() -> list[Training]:
+    """Returns a measurement per data set."""
+    return [_measurement(name) for name in _names()]
+
+
+def _measurement(name: str) -> Training:
+    def run(missing: Sequence[Keys]) -> Iterable[list[Record]]:
+        yield [measure(datasets.load(name, FLAGS.data_dir))]
+
+    return Training(f"The homophily of {name}", [{"dataset": name}], run, format=LINES)
 
 
 def _names() -> list[str]:
@@ -101,6 +111,7 @@ STUDY = Study(
     title="Homophily",
     about="How alike neighbors are: by class, and by being known or unknown.",
     command="python -m experiments.homophily --out=experiments/records",
+    trainings=every_training,
     tables=study.single(draw),
     note=lambda records: NOTE,
     caption="All data sets",

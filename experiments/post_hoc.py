@@ -30,7 +30,7 @@ import numpy as np
 from absl import flags
 
 from experiments import end_to_end
-from experiments.support import main_table, paper_results, study, trainings
+from experiments.support import main_table, paper_results, study, trainings, tuned
 from experiments.support.notes import counted
 from experiments.support.study import Study
 from experiments.support.trainings import Keys, Load, Training
@@ -76,6 +76,7 @@ NOTE = (
 )
 
 
+SHARED = end_to_end.SHARED
 OWN: app.Definitions = {
     "detectors": (
         flags.DEFINE_list,
@@ -84,6 +85,7 @@ OWN: app.Definitions = {
         f"{', '.join(dict.fromkeys(row.detector for row in ROWS))}.",
         {},
     ),
+    **tuned.FLAG,
 }
 
 
@@ -96,10 +98,18 @@ def every_training() -> list[Training]:
     """Returns one training per data set and method, after checking all names."""
     rows = choose(FLAGS.detectors)
     methods = list(dict.fromkeys(row.method for row in rows))
-    load = trainings.loader()
+    load, cells = trainings.loader(), tuned.cells()
+    planned = end_to_end.plan(FLAGS.datasets, methods, FLAGS.set, cells)
     return [
-        _training(name, functools.partial(load, name), method, recipe, rows)
-        for name, method, recipe in end_to_end.plan(FLAGS.datasets, methods, FLAGS.set)
+        _training(
+            name,
+            functools.partial(load, name),
+            method,
+            recipe,
+            rows,
+            end_to_end.tuned_keys(cells, name, method),
+        )
+        for name, method, recipe in planned
     ]
 
 
@@ -115,6 +125,7 @@ def _training(
     method: str,
     recipe: recipes.Recipe,
     rows: Sequence[Row],
+    keys: Keys,
 ) -> Training:
     title, seeds = f"{method} on {name}", trainings.seeds()
     mine = {row.detector: row for row in rows if row.method == method}
@@ -124,9 +135,9 @@ def _training(
         if len(result.failed) == len(result.setting):
             return
         log = pathlib.Path(FLAGS.out) / main_table.FILE
-        append_records(log, *experiment.records(result))
-        for keys in missing:
-            records = measure(result, mine[keys["detector"]])
+        append_records(log, *(record | keys for record in experiment.records(result)))
+        for each in missing:
+            records = measure(result, mine[each["detector"]])
             yield records
             print("\n".join(map(_describe, records)), file=sys.stderr)
 
@@ -271,4 +282,4 @@ STUDY = Study(
 
 
 if __name__ == "__main__":
-    app.run(main, end_to_end.SHARED, OWN, goes_on=True)
+    app.run(main, SHARED, OWN, goes_on=True)

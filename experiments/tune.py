@@ -2,12 +2,18 @@
 
   python -m experiments.tune --dataset=cora --method=gat
   python -m experiments.tune --grid=lr=0.01,0.03 --grid=heads=1,4 --set max_steps=300
+  python -m experiments.tune --datasets=cora,digits --methods=gcn,gat,oodgat --halving
 
 Every cell of the grid is trained on all splits and seeds; the one with the best mean
 validation score (accuracy + AUROC) is chosen, and test figures are looked at after
-that. The default grid is the paper's: lr {0.01, 0.1}, dropout {0, 0.5} (input and
-hidden layer), weight_decay {0, 5e-5, 5e-4, 5e-3}, heads {1, 4, 8}, as far as the method
-has them. As many cells as take about a minute are trained at a time, as runs of one
+that. With --halving, all cells are trained with one run and 30 % of the steps, the best
+quarter (--keep) with one seed per split and all steps, the best quarter of those with
+all runs, from which validation chooses; which cells were dropped after which rung
+follows from the records.
+
+The default grid is the paper's: lr {0.01, 0.1}, dropout {0, 0.5} (input and hidden
+layer), weight_decay {0, 5e-5, 5e-4, 5e-3}, heads {1, 4, 8}, as far as the method has
+them. As many cells as take about a minute are trained at a time, as runs of one
 program, and appended to OUT/tune.jsonl at once: the same command, started again,
 continues with the cells that are missing. A cell that the main table's
 OUT/end_to_end.jsonl has is taken from there.
@@ -15,19 +21,29 @@ OUT/end_to_end.jsonl has is taken from there.
 
 import functools
 import itertools
+import pathlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from absl import flags
 
-from experiments.support import main_table, paper_results, trainings
+from experiments.support import (
+    halving,
+    main_table,
+    paper_results,
+    study,
+    trainings,
+    tuned,
+)
 from experiments.support.study import Study, single
 from experiments.support.trainings import Keys, Load, Seeds, Training
 from oodgat_jax import tables
 from oodgat_jax.cli import app
+from oodgat_jax.datasets import DATASETS
 from oodgat_jax.experiment import records as records_of
 from oodgat_jax.methods import METHODS, recipes
 from oodgat_jax.records import Record, count_runs, kept_metrics, read_records
+from oodgat_jax.registry import check_names
 from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
@@ -39,13 +55,29 @@ OWN: app.Definitions = {
         "name=value,value,... for one axis, instead of the paper's grid.",
         {},
     ),
+    "datasets": (flags.DEFINE_list, None, "Several, instead of --dataset.", {}),
+    "methods": (flags.DEFINE_list, None, "Several, instead of --method.", {}),
+    "halving": (
+        flags.DEFINE_bool,
+        False,
+        "Train few runs and steps of all cells, more of the best.",
+        {},
+    ),
+    "keep": (
+        flags.DEFINE_float,
+        halving.KEEP,
+        "Share of the cells that goes on to the next rung of --halving.",
+        {"lower_bound": 0.01, "upper_bound": 1.0},
+    ),
 }
 BATCH_SECONDS = 60  # about as long as cells are trained before they are recorded
 SHOWN = 5  # cells of the table, best validation first
 NOTE = (
     "Percent, mean ± standard deviation over the runs of a cell, in parentheses the "
     "paper's figure. The setting is the one with the best mean validation score of all "
-    "cells."
+    "cells; test nodes play no part in the choice. Where several numbers of cells are "
+    "given, they are those of the rungs of successive halving, and the runs are those "
+    "of the last."
 )
 
 PAPER_GRID: Mapping[str, tuple[float | int, ...]] = {
@@ -57,16 +89,59 @@ PAPER_GRID: Mapping[str, tuple[float | int, ...]] = {
 
 
 def main() -> int | None:
-    """Trains the cells that are missing, then reports the best."""
-    recipe = trainings.recipe(FLAGS.dataset, FLAGS.method)
-    cells = grid_cells(recipe, parse_grid(FLAGS.grid, recipe))
+    """Trains the cells that are missing, then reports the best of each grid."""
     log = app.out_folder(FLAGS.out) / STUDY.file
-    load = functools.partial(trainings.loader(), FLAGS.dataset)
-    work = training(load, FLAGS.dataset, FLAGS.method, cells)
-    code = trainings.complete(log, [work], log.parent / main_table.FILE)
-    asked = FLAGS.dataset, FLAGS.method, cells, trainings.seeds()
-    print(report(read_records(log), *asked))
+    study.check_lists()
+    code = trainings.complete(log, STUDY.trainings(), log.parent / STUDY.copies)
+    records = read_records(log)
+    for pair in pairs():
+        print(report(records, *pair, _cells(*pair)))
     return code
+
+
+def pairs() -> list[tuple[str, str]]:
+    """Returns the data sets and methods of the flags, after checking them."""
+    names, methods = FLAGS.datasets or [FLAGS.dataset], FLAGS.methods or [FLAGS.method]
+    check_names("method", methods, METHODS)
+    check_names("data set", names, DATASETS)
+    return list(itertools.product(names, methods))
+
+
+def every_training() -> Iterator[Training]:
+    """Yields the trainings of all grids, rung by rung; a rung is known when its turn
+    comes."""
+    load = trainings.loader()
+    for dataset, method in pairs():
+        cells, opened = _cells(dataset, method), functools.partial(load, dataset)
+        if not FLAGS.halving:
+            yield training(opened, dataset, method, cells)
+            continue
+        for number in range(1, len(_ladder()) + 1):
+            yield _rung(opened, dataset, method, cells, number)
+
+
+def _rung(
+    load: Load,
+    dataset: str,
+    method: str,
+    cells: Sequence[recipes.Recipe],
+    number: int,
+) -> Training:
+    ladder, log = _ladder(), pathlib.Path(FLAGS.out) / STUDY.file
+    records, rung = trainings.read(log), ladder[number - 1]
+    asked = dataset, method, cells, ladder, number, FLAGS.keep
+    left = [halving.at(cell, rung) for cell in halving.kept(records, *asked)]
+    keys = halving.key(number, len(ladder))
+    return training(load, dataset, method, left, rung.numbers, keys)
+
+
+def _ladder() -> list[halving.Rung]:
+    return halving.rungs(FLAGS.splits, FLAGS.seeds)
+
+
+def _cells(dataset: str, method: str) -> list[recipes.Recipe]:
+    recipe = trainings.recipe(dataset, method)
+    return grid_cells(recipe, parse_grid(FLAGS.grid, recipe))
 
 
 def parse_grid(
@@ -105,14 +180,24 @@ def grid_cells(
 
 
 def training(
-    load: Load, dataset: str, method: str, cells: Sequence[recipes.Recipe]
+    load: Load,
+    dataset: str,
+    method: str,
+    cells: Sequence[recipes.Recipe],
+    numbers: Seeds | None = None,
+    keys: Keys | None = None,
 ) -> Training:
-    """Returns the training of all cells, a batch at a time.
+    """Returns the training of cells, a batch at a time.
+
+    Seeds are those of the flags unless `numbers` gives others; records say `keys` too.
 
     Batches grow until one takes about BATCH_SECONDS, so that small graphs are trained
     many runs at a time and little is lost of large ones when training is interrupted.
     """
     definition, title = METHODS[method], f"{method} on {dataset}"
+    numbers, keys = numbers or trainings.seeds(), keys or {}
+    if tuned.KEY in keys:
+        title += ", rung {} of {}".format(*keys[tuned.KEY])
 
     def run(missing: Sequence[Keys]) -> Iterable[list[Record]]:
         settings = [keys["hyperparameters"] for keys in missing]
@@ -121,24 +206,24 @@ def training(
         while left:
             batch = first_batch(left, size, method)
             number = len(cells) - len(left) + 1
-            numbers = f"{number} to {number + len(batch) - 1} of {len(cells)}"
+            which = f"{number} to {number + len(batch) - 1} of {len(cells)}"
             rest = _time_left(began, count - len(left), len(left))
             result = trainings.execute(
-                f"{title}, cells {numbers}{rest}",
+                f"{title}, cells {which}{rest}",
                 load(),
                 method,
                 batch[0],
-                *trainings.seeds(),
+                *numbers,
                 hypers=[recipes.floats(cell, definition) for cell in batch],
             )
-            yield records_of(result)
+            yield [record | keys for record in records_of(result)]
             left = left[len(batch) :]
             size = 2 * size if result.seconds < BATCH_SECONDS / 2 else size
 
-    same = dataset, method, *trainings.seeds(), definition.detectors
-    needed = [keys for cell in cells for keys in trainings.wanted(cell, *same)]
+    same = dataset, method, *numbers, definition.detectors
+    needed = [each for cell in cells for each in trainings.wanted(cell, *same)]
     regularizers = {"regularizers": list(definition.regularizers)}
-    return Training(title, needed, run, elsewhere=regularizers)
+    return Training(title, [w | keys for w in needed], run, keys, regularizers)
 
 
 def _time_left(began: float, trained: int, left: int) -> str:
@@ -164,12 +249,14 @@ def best(
     method: str,
     cells: Sequence[recipes.Recipe],
     seeds: Seeds,
+    keys: Keys | None = None,
 ) -> list[tuple[float, list[Record]]]:
     """Returns (validation, records of all detectors) of recorded cells, best first."""
     same, found = (dataset, method, *seeds, METHODS[method].detectors), []
     for cell in cells:
-        if mine := trainings.find(records, trainings.wanted(cell, *same)):
-            found.append((_validation(mine[0]), mine))
+        asked = [w | (keys or {}) for w in trainings.wanted(cell, *same)]
+        if mine := trainings.find(records, asked):
+            found.append((tuned.validation(mine[0]), mine))
     return sorted(found, key=lambda pair: -pair[0])
 
 
@@ -178,10 +265,11 @@ def report(
     dataset: str,
     method: str,
     cells: Sequence[recipes.Recipe],
-    seeds: Seeds,
 ) -> str:
     """Returns the chosen setting, its test figures, and the next best cells."""
-    ranked = best(records, dataset, method, cells, seeds)
+    count = len(_ladder())
+    keys = halving.key(count, count) if FLAGS.halving else {}
+    ranked = best(records, dataset, method, cells, trainings.seeds(), keys)
     varied = [n for n in cells[0] if len({cell[n] for cell in cells}) > 1]
     setting = ranked[0][1][0]["hyperparameters"]
     chosen = ", ".join(f"{name}={setting[name]}" for name in varied)
@@ -189,9 +277,10 @@ def report(
     rows = [
         _row(score, record, varied) for score, each in ranked[:SHOWN] for record in each
     ]
+    rungs = f" of {len(cells)} by halving" if FLAGS.halving else ""
     return (
-        f"{method} on {dataset}, {len(ranked)} cells; chosen by validation: {chosen}\n"
-        f"\n{tables.as_text(tables.Table(header, rows))}"
+        f"{method} on {dataset}, {len(ranked)} cells{rungs}; chosen by validation: "
+        f"{chosen}\n\n{tables.as_text(tables.Table(header, rows))}"
     )
 
 
@@ -207,38 +296,23 @@ def _row(
     ]
 
 
-def _validation(record: Record) -> float:
-    """Returns the mean validation score; a run that failed counts as 0."""
-    scores = record["validation"]
-    failed = {entry["run"] for entry in record["failed_runs"]}
-    whole = [0.0 if run in failed else s or 0.0 for run, s in enumerate(scores)]
-    return sum(whole) / len(whole)
-
-
-def tuned(
-    records: Sequence[Record], dataset: str, method: str
-) -> recipes.Recipe | None:
-    """Returns the best recorded setting of a method on a data set by validation."""
-    mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
-    if not mine:
-        return None
-    return max(mine, key=_validation)["hyperparameters"]
-
-
 def draw(records: Sequence[Record]) -> tables.Table:
     """Draws what was chosen, a row per data set, method and score."""
     rows = []
     for dataset, method in dict.fromkeys((r["dataset"], r["method"]) for r in records):
-        mine = [r for r in records if (r["dataset"], r["method"]) == (dataset, method)]
-        settings = [r["hyperparameters"] for r in mine]
+        mine = tuned.comparable(records, dataset, method)
+        if not mine:  # the last rung is not reached yet
+            continue
+        rungs = halving.by_rung(records, dataset, method)
+        settings = rungs[0] if rungs else [r["hyperparameters"] for r in mine]
         varied = [n for n in settings[0] if len({s[n] for s in settings}) > 1]
-        cells = len({tuple(s.values()) for s in settings})
-        chosen = max(mine, key=_validation)["hyperparameters"]
+        cells = [len({tuple(s.values()) for s in each}) for each in rungs or [settings]]
+        chosen = max(mine, key=tuned.validation)["hyperparameters"]
         text = ", ".join(f"{name} {chosen[name]:g}" for name in varied)
         latest = {r["detector"]: r for r in mine if r["hyperparameters"] == chosen}
         for detector, record in latest.items():
             title = f"{method}-{detector}"
-            counts = str(cells), count_runs([record])
+            counts = ", ".join(map(str, cells)), count_runs([record])
             rows.append([dataset, title, *counts, text, *_beside_paper(record)])
     header = ["Data set", "Method", "Cells", "Runs", "Chosen", *tables.COLUMNS.values()]
     return tables.Table(header, rows)
@@ -262,6 +336,7 @@ STUDY = Study(
     "validation alone.",
     command="python -m experiments.tune --dataset=cora --method=gat \\\n"
     "    --out=experiments/records",
+    trainings=every_training,
     tables=single(draw),
     note=lambda records: NOTE,
     caption="Chosen settings",

@@ -35,6 +35,7 @@ from experiments.support import (
     study,
     study_flags,
     trainings,
+    tuned,
 )
 from experiments.support.study import Study
 from experiments.support.trainings import Training
@@ -46,6 +47,7 @@ from oodgat_jax.types import InputError
 
 FLAGS = flags.FLAGS
 PAPER = ("cora",)
+SHARED = study_flags.TRAINING
 OWN: app.Definitions = {
     **study_flags.one_dataset(*PAPER),
     "methods": (
@@ -66,6 +68,7 @@ OWN: app.Definitions = {
         "At most this many nodes in the t-SNE; of a larger graph they are sampled.",
         {"lower_bound": 50},
     ),
+    **tuned.FLAG,
 }
 _MARKERS = "o^sDvP*X"
 
@@ -78,7 +81,8 @@ def main() -> int | None:
 def every_training() -> list[Training]:
     """Returns one training per method."""
     (name,) = study_flags.dataset_names(FLAGS.dataset, PAPER, FLAGS.data_dir)
-    plain = [recipes.recipe(name, method) for method in FLAGS.methods]
+    cells = tuned.cells()
+    plain = [tuned.recipe(cells, name, method) for method in FLAGS.methods]
     chosen = recipes.override_known(plain, FLAGS.set)
     load = functools.partial(trainings.loader(), name)
     keys = {"followed_steps": FLAGS.steps}
@@ -235,4 +239,4 @@ STUDY = Study(
 
 
 if __name__ == "__main__":
-    app.run(main, study_flags.TRAINING, OWN, goes_on=True)
+    app.run(main, SHARED, OWN, goes_on=True)

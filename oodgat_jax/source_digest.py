@@ -86,9 +86,7 @@ def _told(value: object) -> Iterator[str]:
 def _without_docstring(node: ast.AST) -> object:
     """Returns the body of a node, without the string that documents it."""
     body = getattr(node, "body", None)
-    documented = isinstance(
-        node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    )
-    if documented and ast.get_docstring(node, clean=False) is not None:
-        return body[1:] if isinstance(body, list) else body
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
+        return node.body[1:]
     return body

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from experiments.support import main_table, paper_results, run_figures
+from experiments.support import paired, paper_results, run_figures
 from experiments.support.robust_variants import (
     MAIN,
     PLUS,
@@ -158,7 +158,7 @@ def _paired(records: Sequence[Record]) -> tables.Table:
             if not ours or sizes[0] != sizes[1]:
                 continue
             pair = (np.concatenate(side).tolist() for side in (ours, theirs))
-            mean, low, high = main_table.difference(*pair)
+            mean, low, high, _ = paired.difference(*pair)
             count = sum(map(len, ours))
             cell = tables.Cell(f"{mean:+.1f} ({low:+.1f} to {high:+.1f})", mean)
             rows.append([name, variant.title, str(count), cell])

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.support import figures, main_table, paper_results
-from oodgat_jax.records import Record, kept_metrics, latest
+from oodgat_jax.records import Record, kept_metrics
 from oodgat_jax.tables import Row
 
 COLUMNS = 3  # at most
@@ -80,7 +80,7 @@ def _rows(records: Sequence[Record]) -> list[Row]:
 
 
 def _line(records: Sequence[Record], dataset: str, row: Row) -> Line:
-    record = latest(records, dataset=dataset, method=row.method, detector=row.detector)
+    record = main_table.find(records, dataset, row)
     values = [100 * value for value in kept_metrics(record)["auroc"]] if record else []
     paper = paper_results.figure("end_to_end", row.paper, dataset, "auroc")
     return Line(row.title, values, paper)

@@ -45,6 +45,7 @@ class Study(NamedTuple):
     figure_caption: str = "{}"  # in the report; {} is the figure's title
     read: Callable[[pathlib.Path], list[Record]] | None = read_records  # None: no own
     beside: tuple["Study", ...] = ()
+    copies: str = MAIN_FILE  # of records that runs may be copied from
 
     @property
     def sources(self) -> tuple["Study", ...]:
@@ -62,18 +63,18 @@ def run(study: Study, beside: str | None = None) -> int | None:
 
     Args:
       study: with flags of `study_flags.TRAINING`.
-      beside: records that runs may be copied from; by default the main table's.
+      beside: records that runs may be copied from; by default the study's `copies`.
     """
     folder, code = app.out_folder(FLAGS.out), None
     if not FLAGS.from_records:
-        _check_lists()
-        other = pathlib.Path(beside) if beside else folder / MAIN_FILE
+        check_lists()
+        other = pathlib.Path(beside) if beside else folder / study.copies
         code = complete(folder / study.file, study.trainings(), other)
     show(study, folder)
     return code
 
 
-def _check_lists() -> None:
+def check_lists() -> None:
     """Raises InputError if a flag names nothing to train."""
     for name in ("datasets", "methods"):
         if getattr(FLAGS, name, None) == []:

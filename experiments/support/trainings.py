@@ -14,14 +14,16 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
-from oodgat_jax import datasets, experiment, splits
+from oodgat_jax import datasets, experiment, source_digest, splits
 from oodgat_jax.cli import progress
 from oodgat_jax.losses import REGULARIZERS
 from oodgat_jax.methods import METHODS, Method, recipes
 from oodgat_jax.records import (
     Record,
+    append_lines,
     append_records,
     latest,
+    read_lines,
     read_records,
     with_seeds,
 )
@@ -33,6 +35,17 @@ Keys = dict[str, Any]  # what a record says under some of its keys
 Seeds = tuple[Sequence[int], Sequence[int]]  # of splits and of models
 Load = Callable[[], Dataset]
 Further = Callable[[experiment.Result, str], Keys]
+
+
+class Format(NamedTuple):
+    """How a study's file is read and appended to."""
+
+    read: Callable[[pathlib.Path], list[Record]]
+    append: Callable[..., None]
+
+
+RECORDS = Format(read_records, append_records)
+LINES = Format(read_lines, append_lines)  # of any keys
 
 
 class Training(NamedTuple):
@@ -47,6 +60,7 @@ class Training(NamedTuple):
     run: Callable[[Sequence[Keys]], Iterable[Sequence[Record]]]
     keys: Keys | None = None  # those of `wanted` that other studies' records lack
     elsewhere: Keys | None = None  # what those say instead; None: not to be taken
+    format: Format = RECORDS
 
 
 def complete(
@@ -67,7 +81,7 @@ def complete(
     failed = []
     for training in trainings:
         taken = beside is not None and _take(log, training, beside)
-        missing = _missing(_read(log), training)
+        missing = lacking(log, training)
         failed.append(bool(missing) and _run(log, training, missing))
         if not missing:
             origin = f"taken from {beside}" if taken else "recorded already"
@@ -186,12 +200,24 @@ def find(records: Sequence[Record], wanted: Sequence[Keys]) -> list[Record]:
     return found if len(found) == len(wanted) else []
 
 
-def _missing(records: Sequence[Record], training: Training) -> list[Keys]:
+def lacking(log: pathlib.Path, training: Training, stale: bool = False) -> list[Keys]:
+    """Returns what a training needs and a log lacks; stale records may count."""
+    records = read(log, training.format, stale)
     return [keys for keys in training.wanted if not find(records, [keys])]
 
 
-def _read(path: pathlib.Path) -> list[Record]:
-    return [_as_now(r) for r in read_records(path)] if path.exists() else []
+def read(
+    path: pathlib.Path, format: Format = RECORDS, stale: bool = False
+) -> list[Record]:
+    """Returns the records of a file that count, [] if there is no file.
+
+    Under --accept_stale=false, which `experiments.paper` alone has, those of other
+    code do not, unless `stale` says so.
+    """
+    found = format.read(path) if path.exists() else []
+    if not stale and not getattr(FLAGS, "accept_stale", True):
+        found = [r for r in found if r.get("code") == source_digest.digest()]
+    return [_as_now(record) for record in found]
 
 
 def _as_now(record: Record) -> Record:
@@ -210,8 +236,8 @@ def _take(log: pathlib.Path, training: Training, beside: pathlib.Path) -> bool:
     """Copies missing settings that other records have whole; returns if it did."""
     if training.elsewhere is None:
         return False
-    others = [with_seeds(record, seeds()[1]) for record in _read(beside)]
-    missing, taken = _missing(_read(log), training), []
+    others = [with_seeds(record, seeds()[1]) for record in read(beside)]
+    missing, taken = lacking(log, training), []
     settings = [keys["hyperparameters"] for keys in missing]
     for setting in [s for n, s in enumerate(settings) if s not in settings[:n]]:
         mine = [keys for keys in training.wanted if keys["hyperparameters"] == setting]
@@ -231,7 +257,12 @@ def _run(log: pathlib.Path, training: Training, missing: Sequence[Keys]) -> bool
     """Trains and records what is missing; says whether every run failed."""
     every = True
     for records in training.run(missing):
-        append_records(log, *records)
-        runs = [(len(r["split_seeds"]), len(r.get("failed_runs", ()))) for r in records]
-        every &= all(count == failed for count, failed in runs)
+        training.format.append(log, *records)
+        every &= all(_failed(record) for record in records)
     return every
+
+
+def _failed(record: Record) -> bool:
+    """Returns whether every run of a record failed."""
+    failed = len(record.get("failed_runs", ()))
+    return failed > 0 and failed == len(record["split_seeds"])

@@ -3,7 +3,7 @@ import pytest
 from support import binaries
 
 from experiments import end_to_end, tune
-from experiments.support import main_table, study
+from experiments.support import main_table, paired, study, tuned
 from oodgat_jax import tables
 from oodgat_jax.methods import recipes
 from oodgat_jax.records import check, read_records
@@ -51,17 +51,21 @@ def test_settings_that_are_not_the_recipes_are_marked():
 
 
 def test_paired_difference_leaves_failed_runs_out():
-    mean, low, high = main_table.difference([0.9, 0.8, np.nan], [0.7, 0.7, 0.1])
+    mean, low, high, p = paired.difference([0.9, 0.8, np.nan], [0.7, 0.7, 0.1])
     assert mean == pytest.approx(15.0)
     assert 10.0 - 1e-6 <= low < mean < high <= 20.0 + 1e-6
+    assert p == 1.0  # two runs are too few
 
 
 def test_comparison_needs_the_same_runs():
-    ours = record("oodgat", "ATT", [0.9, 1.0])
-    theirs = record("gcn", "ENT", [0.8, 0.9])
+    ours = record("oodgat", "ATT", [0.9] * 6)
+    theirs = record("gcn", "ENT", [0.8] * 6)
     (row,) = main_table.comparison_table([ours, theirs]).rows
     assert row == ["cora", "GCN", "", "+10.0 [+10.0, +10.0]"]
-    other = theirs | {"model_seeds": [5, 6]}
+    few = [record("oodgat", "ATT", [0.9]), record("gcn", "ENT", [0.8])]
+    (row,) = main_table.comparison_table(few).rows
+    assert row == ["cora", "GCN", "", "+10.0 [+10.0, +10.0] (n.s.)"]
+    other = theirs | {"model_seeds": list(range(5, 11))}
     assert not main_table.comparison_table([ours, other]).rows
     assert end_to_end.PAIRED in study.text(end_to_end.STUDY, [ours, theirs])
     assert end_to_end.PAIRED not in study.text(end_to_end.STUDY, [ours, other])
@@ -113,8 +117,8 @@ def test_tuned_chooses_by_validation_not_by_test():
         record("gcn", "ENT", [0.7], validation=1.5, lr=0.01),
         record("mlp", "ENT", [0.9], validation=1.9, lr=0.5),
     ]
-    assert tune.tuned(records, "cora", "gcn") == {"lr": 0.01}
-    assert tune.tuned(records, "cora", "gat") is None
+    assert tuned.chosen(records, "cora", "gcn") == {"lr": 0.01}
+    assert tuned.chosen(records, "cora", "gat") is None
 
 
 def test_nothing_is_trained_twice_by_tuning_and_the_main_table(tmp_path, cache):
@@ -127,9 +131,9 @@ def test_nothing_is_trained_twice_by_tuning_and_the_main_table(tmp_path, cache):
         return errors
 
     assert "cells 1 to 1 of 1" in call("tune", *one, "--grid=lr=0.02")
-    tuned = f"--tuned={tmp_path / tune.STUDY.file}"
+    chosen = f"--tuned={tmp_path / tune.STUDY.file}"
     main = "end_to_end", "--datasets=digits", "--methods=mlp", *few, f"--out={tmp_path}"
-    assert "is taken from" in call(*main, tuned)
+    assert "is taken from" in call(*main, chosen)
     (taken,) = read_records(tmp_path / main_table.FILE)
     assert taken["hyperparameters"]["lr"] == 0.02
     assert "mlp on digits:" in call(*main)
