@@ -153,7 +153,8 @@ def main() -> int | None:
     folder = pathlib.Path(FLAGS.records_dir)
     chosen = [pathlib.Path(name) for name in FLAGS.readme or pages()]
     if not FLAGS.check:
-        return rebuild(chosen, folder)
+        rebuild(chosen, folder)
+        return None
     stale = [page for page in chosen if not run(page, folder, check=True)]
     for page in stale:
         print(f"{page} is stale: run python -m experiments.readme.", file=sys.stderr)

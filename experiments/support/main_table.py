@@ -255,9 +255,8 @@ def _mean(row: Row, record: Record, metric: str) -> tables.Cell:
 def find(records: Sequence[Record], dataset: str, row: Row) -> Record | None:
     """Returns the record that a row shows: the latest, of tuned ones if all are."""
     match = {"dataset": dataset, "method": row.method, "detector": row.detector}
-    if row in ROWS and is_tuned(records, dataset):
-        match["tuned"] = True
-    return latest(records, **match)
+    tuned = {"tuned": True} if row in ROWS and is_tuned(records, dataset) else {}
+    return latest(records, **match, **tuned)
 
 
 def _row(row: Row, record: Record, tuned: bool) -> list[tables.Cell | str]:

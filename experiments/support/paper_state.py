@@ -122,7 +122,7 @@ def _row(name: str, states: Sequence[State]) -> list[tables.Cell | str]:
 
 
 def time_left(states: Iterable[State]) -> str:
-    """Returns how long what is lacking takes; `more than` if records do not tell all."""
+    """Returns how long what is lacking takes; `more than` if some is unknown."""
     left = [each.seconds for each in states if each.lacking]
     text = duration(sum(seconds for seconds in left if seconds is not None))
     return f"more than {text}" if None in left else text
