@@ -20,7 +20,8 @@ writes them. Records of other code (`code` in them) count as missing unless
 experiments/records, all tables and figures of README and docs are, and the report goes
 to results.
 
---quick is a first look: one split, one seed, digits and Cora, a grid of two cells.
+--quick is a first look: one split, one seed, digits and Cora; tuning over two cells and
+OODGAT+ are on digits alone.
 --check lists what is stale or missing and exits with 1 if anything is.
 """
 

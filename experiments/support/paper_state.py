@@ -59,7 +59,8 @@ class Past:
             self._rates[name, method].append(record["seconds"] / runs / steps)
         if "detector_seconds" in record:
             key = name, method, record["detector"]
-            self._detectors[key] = record["detector_seconds"]
+            runs = len(record["split_seeds"])
+            self._detectors[key] = record["detector_seconds"] / runs
 
     def seconds(self, keys: Sequence[Keys]) -> float | None:
         """Returns how long records take, None if none is of such a training.
@@ -78,7 +79,7 @@ class Past:
 
     def _detector(self, keys: Keys) -> float:
         key = keys["dataset"], keys["method"], keys.get("detector", "")
-        return self._detectors.get(key, 0.0)
+        return self._detectors.get(key, 0.0) * len(keys["split_seeds"])
 
 
 def state(step: Step, training: Training, folder: pathlib.Path, known) -> State:
