@@ -173,20 +173,12 @@ def comparison_table(records: Sequence[Record]) -> tables.Table:
     """Draws OODGAT's AUROC less each baseline's over the same runs, a row each."""
     titles = [row.title for row in ROWS[-2:]]
     found = _differences(records, known(records))
-    sure = dict(zip(found, paired.holm([d.p for d in found.values()]), strict=True))
-    rows = []
-    for dataset, theirs in dict.fromkeys((key[0], key[2]) for key in found):
-        keys = [(dataset, ours, theirs) for ours in titles]
-        cells = (_compared(found.get(key), sure.get(key, False)) for key in keys)
-        rows.append([dataset, theirs, *cells])
+    told = dict(zip(found, paired.texts(list(found.values())), strict=True))
+    rows = [
+        [dataset, theirs, *(told.get((dataset, ours, theirs), "") for ours in titles)]
+        for dataset, theirs in dict.fromkeys((key[0], key[2]) for key in found)
+    ]
     return tables.Table(["Data set", "Baseline", *titles], rows)
-
-
-def _compared(found: paired.Difference | None, sure: bool) -> str:
-    if found is None:
-        return ""
-    text = f"{found.mean:+.1f} [{found.low:+.1f}, {found.high:+.1f}]"
-    return text if sure else f"{text} (n.s.)"
 
 
 def _differences(

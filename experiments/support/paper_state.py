@@ -34,7 +34,7 @@ class State(NamedTuple):
 
 def survey(steps: Sequence[Step], folder: pathlib.Path) -> list[State]:
     """Returns the state of every training of some steps."""
-    known = functools.cache(lambda path: Past(path))
+    known = functools.cache(Past)
     return [
         state(step, training, folder, known)
         for step in steps

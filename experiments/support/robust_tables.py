@@ -40,7 +40,8 @@ NOTE = (
     "and is scored by ATT; GAT by the detector with the best AUROC on the validation "
     "nodes of the run. F1 (best) picks its threshold on the test nodes, F1 (val) on "
     "the validation nodes. Settings of OODGAT+ were chosen before all but the stage "
-    "development, which is judged on nodes that are in no part of its splits."
+    "development, which is judged on nodes that are in no part of its splits. Of "
+    f"differences, {paired.NOTE}."
 )
 PAIRED = "OODGAT+ less another over the same runs, AUROC"
 
@@ -52,8 +53,8 @@ def draw(records: Sequence[Record]) -> list[tuple[str, tables.Table]]:
         mine = [record for record in records if record["stage"] == stage]
         if mine:
             shown.append((title, _table(mine)))
-            paired = _paired(mine)
-            shown += [(f"{PAIRED} ({title.lower()})", paired)] if paired.rows else []
+            table = _paired(mine)
+            shown += [(f"{PAIRED} ({title.lower()})", table)] if table.rows else []
     return shown
 
 
@@ -149,7 +150,7 @@ def _cell(record: Record, runs: np.ndarray, name: str, metric: str) -> tables.Ce
 def _paired(records: Sequence[Record]) -> tables.Table:
     """Draws the mean paired differences of AUROC with their bootstrap intervals."""
     plus, *others = MAIN
-    rows: list[list[tables.Cell | str]] = []
+    found: dict[tuple[str, str, str], paired.Difference] = {}
     for name in _names(records):
         ours = _runs(records, name, plus, "auroc")
         for variant in others:
@@ -158,8 +159,8 @@ def _paired(records: Sequence[Record]) -> tables.Table:
             if not ours or sizes[0] != sizes[1]:
                 continue
             pair = (np.concatenate(side).tolist() for side in (ours, theirs))
-            mean, low, high, _ = paired.difference(*pair)
-            count = sum(map(len, ours))
-            cell = tables.Cell(f"{mean:+.1f} ({low:+.1f} to {high:+.1f})", mean)
-            rows.append([name, variant.title, str(count), cell])
+            count = str(sum(map(len, ours)))
+            found[name, variant.title, count] = paired.difference(*pair)
+    told = zip(found.items(), paired.texts(list(found.values())), strict=True)
+    rows = [[*keys, tables.Cell(text, each.mean)] for (keys, each), text in told]
     return tables.Table(["Data set", "less", "runs", "points"], rows)

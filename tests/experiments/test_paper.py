@@ -55,8 +55,8 @@ def test_the_plan_names_every_study_and_writes_nothing(call, tmp_path):
     code, shown, err = call(*words)
     assert (code, out.exists()) == (0, False), err
     assert "Left out, since their files are missing: cora (" in err
-    rows = [line.split() for line in shown.splitlines()[2:]]
-    names = [row[0] for row in rows if row]
+    rows = [line.split() for line in shown.splitlines()[2:] if line]
+    names = [row[0] for row in rows]
     steps = [s.study.name for s in _steps(["digits", "cora"])]
     assert names == [*(n for n in dict.fromkeys(steps) if n != "gkde"), "all"]
     known = {study.name for study in STUDIES}
