@@ -65,7 +65,7 @@ def _page(name: str, folder: pathlib.Path) -> str:
 
 def _summary(folder: pathlib.Path) -> str:
     (records,) = study.read(end_to_end.STUDY, folder)
-    told = main_table.largest_differences(records)
+    told = main_table.largest_differences(records) + main_table.tuned_on(records)
     further = robust_tables.in_summary(study.read_source(robust.STUDY, folder))
     shown = tables.as_markdown(main_table.summary([*records, *further]))
     return f"{shown}\n{told}\n"

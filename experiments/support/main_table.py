@@ -126,6 +126,17 @@ def largest_differences(records: Sequence[Record]) -> str:
     return f"{text}; of OODGAT's figures, {_told(max(ours))}." if ours else f"{text}."
 
 
+def tuned_on(records: Sequence[Record]) -> str:
+    """Returns a sentence on where settings are tuned, "" if nowhere."""
+    names = [name for name in known(records) if is_tuned(records, name)]
+    if not names:
+        return ""
+    return (
+        f" On {', '.join(names)} validation has chosen the settings of baselines and "
+        "OODGAT from one grid."
+    )
+
+
 class FromPaper(NamedTuple):
     """How far a figure is from the paper's; the largest gap is the greatest."""
 

@@ -193,6 +193,7 @@ def test_tuned_figures_are_shown_once_every_method_is_tuned():
     assert "| GCN * | 82.0" in shown(records)
     some = [*records, tuned_gcn | {"tuned": True}]
     assert [title for title, _ in main_table.titled(some)] == ["cora"]
+    assert main_table.tuned_on(some) == ""
     every = [*some, tuned_ours | {"tuned": True}]
     text = shown(every)
     tuned_part, plain_part = text.split("**cora, settings of the authors' code**")
@@ -202,6 +203,7 @@ def test_tuned_figures_are_shown_once_every_method_is_tuned():
     assert "82.0" not in text
     assert "| OODGAT-ATT | **95.0" in tuned_part
     assert "Tuned: every row" in text
+    assert main_table.tuned_on(every).startswith(" On cora validation has chosen")
     assert "*, settings" not in text
     # Other methods, of other tables, need no tuning.
     assert main_table.is_tuned([*every, record("oodgat-plus", "ATT", [0.9])], "cora")
