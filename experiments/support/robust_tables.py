@@ -162,5 +162,7 @@ def _paired(records: Sequence[Record]) -> tables.Table:
             count = str(sum(map(len, ours)))
             found[name, variant.title, count] = paired.difference(*pair)
     told = zip(found.items(), paired.texts(list(found.values())), strict=True)
-    rows = [[*keys, tables.Cell(text, each.mean)] for (keys, each), text in told]
+    rows: list[list[tables.Cell | str]] = [
+        [*keys, tables.Cell(text, each.mean)] for (keys, each), text in told
+    ]
     return tables.Table(["Data set", "less", "runs", "points"], rows)
