@@ -1,14 +1,16 @@
 """Successive halving: rungs, who goes on, and what is chosen and recorded."""
 
 import json
+import math
 
 import pytest
 from support import binaries
 from support.example_records import record
 
 from experiments import tune
-from experiments.support import halving, main_table, trainings, tuned
+from experiments.support import halving, main_table, study_flags, trainings, tuned
 from experiments.support.halving import Rung
+from oodgat_jax.methods import METHODS
 from oodgat_jax.records import read_records
 
 CELLS = [
@@ -100,6 +102,27 @@ def test_a_halved_grid_is_recorded_continued_and_taken_into_the_main_table(
     assert "is taken from" in errors
     (taken,) = read_records(tmp_path / main_table.FILE)
     assert (taken["tuned"], taken["hyperparameters"]) == (True, last)
+
+
+@pytest.mark.parametrize(("method", "place"), [("gat", 8), ("oodgat", 4)])
+def test_fewer_runs_keep_the_choice_of_the_full_grid_on_cora(method, place):
+    """By the committed grids of nine runs; fewer steps cannot be read off them."""
+    every = read_records(study_flags.RECORDS / tune.STUDY.file)
+    detector = METHODS[method].detectors[0]
+    plain = [r for r in every if tuned.KEY not in r and r["detector"] == detector]
+    grid = tuned.comparable(plain, "cora", method)
+    assert len(grid) == 48
+    best = max(grid, key=tuned.validation)
+
+    def ranked(cells, seeds, splits):
+        pairs = list(zip(grid[0]["split_seeds"], grid[0]["model_seeds"], strict=True))
+        runs = [n for n, (s, m) in enumerate(pairs) if s in splits and m in seeds]
+        return sorted(cells, key=lambda r: -sum(r["validation"][n] for n in runs))
+
+    first = ranked(grid, (0,), (123,))
+    assert first.index(best) == place
+    left = first[: math.ceil(halving.KEEP * len(grid))]
+    assert ranked(left, (0,), (123, 1, 2))[0] == best
 
 
 def test_records_of_a_rung_are_found_by_their_keys(records):
