@@ -151,7 +151,7 @@ STUDY = Study(
     name="ablation",
     title="Ablation",
     about="OODGAT trained with some of its regularizers only.",
-    command="python -m experiments.ablation --seeds=1 --out=experiments/records",
+    command="python -m experiments.ablation --out=experiments/records",
     trainings=every_training,
     tables=study.single(draw),
     note=counted(NOTE),

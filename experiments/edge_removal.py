@@ -16,7 +16,7 @@ data sets take about ten minutes on two cores.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from absl import flags
 
@@ -50,7 +50,7 @@ OWN: app.Definitions = {
 NOTE = (
     "Accuracy in percent, mean ± standard deviation over {runs}, in parentheses "
     "the paper's figure. The last column is the paired difference between all and none "
-    "removed, with its 95 % bootstrap interval over the runs."
+    f"removed, with its 95 % bootstrap interval over the runs; {paired.NOTE}."
 )
 
 
@@ -89,12 +89,12 @@ def without_inter_edges(
 
 def draw(records: Sequence[Record]) -> tables.Table:
     """Draws a row per data set and method, a column per share."""
-    rows = [
-        _row(records, dataset, method)
-        for dataset in paper_results.in_order([record["dataset"] for record in records])
-        for method in dict.fromkeys(record["method"] for record in records)
-        if latest(records, dataset=dataset, method=method)
-    ]
+    names = paper_results.in_order([record["dataset"] for record in records])
+    methods = dict.fromkeys(record["method"] for record in records)
+    pairs = [(n, m) for n in names for m in methods if find(records, n, m)]
+    changes = {pair: c for pair in pairs if (c := _change(find(records, *pair)))}
+    told = dict(zip(changes, paired.texts(list(changes.values())), strict=True))
+    rows = [[*p, *_cells(find(records, *p)), told.get(p, "")] for p in pairs]
     shares = [f"{share:.0%} removed" for share in SHARES]
     return tables.Table(["Data set", "Method", *shares, "100 % less 0 %"], rows)
 
@@ -110,17 +110,16 @@ def find(records: Sequence[Record], dataset: str, method: str) -> dict[float, Re
     return {share: record for share, record in found.items() if record}
 
 
-def _row(
-    records: Sequence[Record], dataset: str, method: str
-) -> list[tables.Cell | str]:
-    found = find(records, dataset, method)
-    cells = [_cell(found.get(share), share) for share in SHARES]
-    change = ""
-    if {0.0, 1.0} <= found.keys():
-        values = (found[share]["metrics"]["accuracy"] for share in (1.0, 0.0))
-        mean, low, high, _ = paired.difference(*values)
-        change = f"{mean:+.1f} ({low:+.1f} to {high:+.1f})"
-    return [dataset, method, *cells, change]
+def _cells(found: Mapping[float, Record]) -> list[tables.Cell | str]:
+    return [_cell(found.get(share), share) for share in SHARES]
+
+
+def _change(found: Mapping[float, Record]) -> paired.Difference | None:
+    """Returns the difference between all and none of the inter-edges removed."""
+    if not {0.0, 1.0} <= found.keys():
+        return None
+    every, none = (found[share]["metrics"]["accuracy"] for share in (1.0, 0.0))
+    return paired.difference(every, none)
 
 
 def _cell(record: Record | None, share: float) -> tables.Cell | str:

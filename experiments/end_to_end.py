@@ -24,7 +24,14 @@ from collections.abc import Sequence
 from absl import flags
 from matplotlib.figure import Figure
 
-from experiments.support import main_table, run_figures, study, study_flags, tuned
+from experiments.support import (
+    main_table,
+    paired,
+    run_figures,
+    study,
+    study_flags,
+    tuned,
+)
 from experiments.support.study import Study, Tables
 from experiments.support.trainings import Keys, Training, loader, of_method
 from oodgat_jax.cli import app
@@ -47,8 +54,7 @@ OWN: app.Definitions = {
 }
 PAIRED = (
     "OODGAT's AUROC less each baseline's over the same splits and seeds: mean in "
-    "points and its 95 % bootstrap interval; n.s.: not significant at 5 % after Holm's "
-    "correction for all pairs of this table"
+    f"points and its 95 % bootstrap interval; {paired.NOTE}"
 )
 
 
@@ -100,8 +106,9 @@ def plan(
 
 def with_differences(records: Sequence[Record]) -> Tables:
     """Returns a table per data set, and the paired differences if there are any."""
-    paired = main_table.comparison_table(records)
-    return [*main_table.titled(records), *([(PAIRED, paired)] if paired.rows else [])]
+    compared = main_table.comparison_table(records)
+    further = [(PAIRED, compared)] if compared.rows else []
+    return [*main_table.titled(records), *further]
 
 
 def draw_figures(records: Sequence[Record]) -> dict[str, Figure]:

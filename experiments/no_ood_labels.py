@@ -57,8 +57,9 @@ NOTE = (
     "step is chosen with labeled OOD nodes (oodgat-plus chooses none); the second that "
     "of single members whose step is chosen without, the third that of their mean. "
     "Joint F1 and shares of test nodes are at a threshold: the best for the test nodes "
-    "(oracle), the score that 95 % of held-out known nodes do not exceed (quantile), and where two normal "
-    "distributions fitted to the unlabeled scores are even (mixture)."
+    "(oracle), the score that 95 % of held-out known nodes do not exceed (quantile), "
+    "and where two normal distributions fitted to the unlabeled scores are even "
+    "(mixture)."
 )
 
 

@@ -37,7 +37,7 @@ from experiments.support.trainings import Keys, Load, Training
 from oodgat_jax import detectors, evaluation, experiment, tables
 from oodgat_jax.cli import app
 from oodgat_jax.detectors import DETECTORS, FACTORIES, GRIDS, Settings
-from oodgat_jax.methods import recipes
+from oodgat_jax.methods import METHODS, recipes
 from oodgat_jax.records import (
     Record,
     append_records,
@@ -135,14 +135,18 @@ def _training(
         if len(result.failed) == len(result.setting):
             return
         log = pathlib.Path(FLAGS.out) / main_table.FILE
-        append_records(log, *(record | keys for record in experiment.records(result)))
+        if not trainings.find(trainings.read(log), of_table):  # as after a kill
+            found = experiment.records(result)
+            append_records(log, *(record | keys for record in found))
         for each in missing:
             records = measure(result, mine[each["detector"]])
             yield records
             print("\n".join(map(_describe, records)), file=sys.stderr)
 
-    needed = trainings.wanted(recipe, name, method, *seeds, list(mine))
-    return Training(title, needed, run)
+    same = recipe, name, method, *seeds
+    table = trainings.wanted(*same, METHODS[method].detectors)
+    of_table = [each | keys for each in table]
+    return Training(title, trainings.wanted(*same, list(mine)), run)
 
 
 def measure(result: experiment.Result, row: Row) -> list[Record]:

@@ -65,7 +65,7 @@ def _page(name: str, folder: pathlib.Path) -> str:
 
 def _summary(folder: pathlib.Path) -> str:
     (records,) = study.read(end_to_end.STUDY, folder)
-    told = main_table.largest_differences(records)
+    told = main_table.largest_differences(records) + main_table.tuned_on(records)
     further = robust_tables.in_summary(study.read_source(robust.STUDY, folder))
     shown = tables.as_markdown(main_table.summary([*records, *further]))
     return f"{shown}\n{told}\n"
@@ -135,16 +135,27 @@ def draw_figures(page: pathlib.Path, folder: pathlib.Path) -> None:
         figures.write(drawn[title], page.parent / path)
 
 
+def pages() -> list[pathlib.Path]:
+    """Returns the README and all pages in docs."""
+    return [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+
+
+def rebuild(pages: Sequence[pathlib.Path], folder: pathlib.Path) -> None:
+    """Rewrites the tables of pages and draws their figures."""
+    for page in pages:
+        run(page, folder, check=False)
+    for page in pages:
+        draw_figures(page, folder)
+
+
 def main() -> int | None:
     """Reads the flags; a stale README under --check exits with 1."""
     folder = pathlib.Path(FLAGS.records_dir)
-    every = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
-    pages = [pathlib.Path(name) for name in FLAGS.readme or every]
-    stale = [page for page in pages if not run(page, folder, FLAGS.check)]
+    chosen = [pathlib.Path(name) for name in FLAGS.readme or pages()]
     if not FLAGS.check:
-        for page in pages:
-            draw_figures(page, folder)
+        rebuild(chosen, folder)
         return None
+    stale = [page for page in chosen if not run(page, folder, check=True)]
     for page in stale:
         print(f"{page} is stale: run python -m experiments.readme.", file=sys.stderr)
     return 1 if stale else None

@@ -12,8 +12,9 @@ Every value of a curve is a run of the same compiled program, with all splits an
   sensitivity-DATASET-METHOD.pdf, .png   the curves
 
 What is recorded there, or with these seeds or more in the main table's
-`end_to_end.jsonl` in the same folder, is not trained again. Amazon-Computers takes
-about five hours on two cores, an hour and a half with --seeds=1.
+`end_to_end.jsonl` in the same folder, is not trained again. By default a curve has five
+points of nine runs; Amazon-Computers takes about five hours on two cores, an hour and a
+half with --seeds=1.
 """
 
 import functools
@@ -111,10 +112,15 @@ def _changed(record: Record) -> list[str]:
 
 
 def _points(records: Sequence[Record], name: str) -> dict[str, list[Record]]:
-    """Returns detector -> latest record of each value, rising; the base is one."""
+    """Returns detector -> latest record of each value, rising; the base is one.
+
+    All have the splits and seeds of the latest.
+    """
     found: dict[str, dict[float, Record]] = {}
+    last = next(r for r in reversed(records) if _changed(r) == [name])
     for record in records:
-        if _changed(record) in ([], [name]):
+        same = all(record[key] == last[key] for key in ("split_seeds", "model_seeds"))
+        if same and _changed(record) in ([], [name]):
             points = found.setdefault(record["detector"], {})
             points[record["hyperparameters"][name]] = record
     return {d: [p[value] for value in sorted(p)] for d, p in found.items()}
@@ -177,7 +183,7 @@ STUDY = Study(
     name="sensitivity",
     title="Sensitivity",
     about="OODGAT over each of its hyper-parameters, the others held.",
-    command="python -m experiments.sensitivity --seeds=1 --out=experiments/records",
+    command="python -m experiments.sensitivity --out=experiments/records",
     trainings=every_training,
     tables=study.single(draw),
     figures=draw_figures,

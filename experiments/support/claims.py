@@ -153,8 +153,8 @@ def ablated(
             if all((row, "ATT") in found for row in rows):
                 means = {row: _mean(found[row, "ATT"], metric) for row in rows}
                 numbers = ", ".join(f"{row} {100 * v:.1f}" for row, v in means.items())
-                both = [found[row, "ATT"] for row in rows]
-                p = _p(*both, metric) if tested else None
+                one, two = found[rows[0], "ATT"], found[rows[-1], "ATT"]
+                p = _p(one, two, metric) if tested else None
                 verdicts.append(Verdict(name, decide(means), numbers, p))
         return verdicts
 
@@ -189,8 +189,10 @@ def curve(
                 means = {key: points[value] for key, value in chosen.items()}
                 shown = dict.fromkeys(chosen.values())
                 numbers = ", ".join(f"{v:g} {100 * points[v]:.1f}" for v in shown)
-                both = [at[chosen[key]] for key in tested or ()]
-                p = _p(*both, metric) if tested else None
+                p = None
+                if tested:
+                    one, two = (at[chosen[key]] for key in tested)
+                    p = _p(one, two, metric)
                 verdicts.append(Verdict(dataset, decide(means), numbers, p))
         return verdicts
 

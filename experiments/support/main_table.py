@@ -126,6 +126,17 @@ def largest_differences(records: Sequence[Record]) -> str:
     return f"{text}; of OODGAT's figures, {_told(max(ours))}." if ours else f"{text}."
 
 
+def tuned_on(records: Sequence[Record]) -> str:
+    """Returns a sentence on where settings are tuned, "" if nowhere."""
+    names = [name for name in known(records) if is_tuned(records, name)]
+    if not names:
+        return ""
+    return (
+        f" On {', '.join(names)} validation has chosen the settings of baselines and "
+        "OODGAT from one grid."
+    )
+
+
 class FromPaper(NamedTuple):
     """How far a figure is from the paper's; the largest gap is the greatest."""
 
@@ -173,20 +184,12 @@ def comparison_table(records: Sequence[Record]) -> tables.Table:
     """Draws OODGAT's AUROC less each baseline's over the same runs, a row each."""
     titles = [row.title for row in ROWS[-2:]]
     found = _differences(records, known(records))
-    sure = dict(zip(found, paired.holm([d.p for d in found.values()]), strict=True))
-    rows = []
-    for dataset, theirs in dict.fromkeys((key[0], key[2]) for key in found):
-        keys = [(dataset, ours, theirs) for ours in titles]
-        cells = (_compared(found.get(key), sure.get(key, False)) for key in keys)
-        rows.append([dataset, theirs, *cells])
+    told = dict(zip(found, paired.texts(list(found.values())), strict=True))
+    rows = [
+        [dataset, theirs, *(told.get((dataset, ours, theirs), "") for ours in titles)]
+        for dataset, theirs in dict.fromkeys((key[0], key[2]) for key in found)
+    ]
     return tables.Table(["Data set", "Baseline", *titles], rows)
-
-
-def _compared(found: paired.Difference | None, sure: bool) -> str:
-    if found is None:
-        return ""
-    text = f"{found.mean:+.1f} [{found.low:+.1f}, {found.high:+.1f}]"
-    return text if sure else f"{text} (n.s.)"
 
 
 def _differences(
@@ -255,9 +258,8 @@ def _mean(row: Row, record: Record, metric: str) -> tables.Cell:
 def find(records: Sequence[Record], dataset: str, row: Row) -> Record | None:
     """Returns the record that a row shows: the latest, of tuned ones if all are."""
     match = {"dataset": dataset, "method": row.method, "detector": row.detector}
-    if row in ROWS and is_tuned(records, dataset):
-        match["tuned"] = True
-    return latest(records, **match)
+    tuned = {"tuned": True} if row in ROWS and is_tuned(records, dataset) else {}
+    return latest(records, **match, **tuned)
 
 
 def _row(row: Row, record: Record, tuned: bool) -> list[tables.Cell | str]:

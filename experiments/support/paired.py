@@ -15,6 +15,10 @@ from oodgat_jax.records import Record
 
 RESAMPLES = 10_000
 LEVEL = 0.05
+NOTE = (
+    "n.s.: not significant at 5 % by the bootstrap after Holm's correction for all of "
+    "the table"
+)
 LEAST = 5  # runs; of fewer, a bootstrap finds all that agree in sign significant
 
 
@@ -59,6 +63,18 @@ def compare(ours: Record, theirs: Record, metric: str) -> Difference | None:
     if not are_paired(ours, theirs):
         return None
     return difference(ours["metrics"][metric], theirs["metrics"][metric])
+
+
+def texts(found: Sequence[Difference]) -> list[str]:
+    """Returns the differences of a table as text, `n.s.` where one is not significant.
+
+    The correction is for all of them.
+    """
+    sure = holm([each.p for each in found])
+    return [
+        f"{each.mean:+.1f} ({each.low:+.1f} to {each.high:+.1f}){'' if s else ' n.s.'}"
+        for each, s in zip(found, sure, strict=True)
+    ]
 
 
 def holm(values: Sequence[float]) -> list[bool]:

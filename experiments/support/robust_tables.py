@@ -47,7 +47,7 @@ NOTE = (
     "the validation nodes. Settings of OODGAT+ were chosen before all but the stage "
     "development, which is judged on nodes that are in no part of its splits. An "
     "ensemble averages the ranks of its members' scores and their probabilities, and "
-    "costs as many trainings as it has members."
+    f"costs as many trainings as it has members. Of differences, {paired.NOTE}."
 )
 PAIRED = "OODGAT+ less another over the same runs, AUROC"
 
@@ -59,8 +59,8 @@ def draw(records: Sequence[Record]) -> list[tuple[str, tables.Table]]:
         mine = [record for record in records if record["stage"] == stage]
         if mine:
             shown.append((title, _table(mine)))
-            paired = _paired(mine)
-            shown += [(f"{PAIRED} ({title.lower()})", paired)] if paired.rows else []
+            table = _paired(mine)
+            shown += [(f"{PAIRED} ({title.lower()})", table)] if table.rows else []
     mine = [r for r in records if r["stage"] == robust_ensembles.STAGE]
     return [*shown, ("Ensembles", robust_ensembles.table(mine))] if mine else shown
 
@@ -157,7 +157,7 @@ def _cell(record: Record, runs: np.ndarray, name: str, metric: str) -> tables.Ce
 def _paired(records: Sequence[Record]) -> tables.Table:
     """Draws the mean paired differences of AUROC with their bootstrap intervals."""
     plus, *others = MAIN
-    rows: list[list[tables.Cell | str]] = []
+    found: dict[tuple[str, str, str], paired.Difference] = {}
     for name in _names(records):
         ours = _runs(records, name, plus, "auroc")
         for variant in others:
@@ -166,8 +166,10 @@ def _paired(records: Sequence[Record]) -> tables.Table:
             if not ours or sizes[0] != sizes[1]:
                 continue
             pair = (np.concatenate(side).tolist() for side in (ours, theirs))
-            mean, low, high, _ = paired.difference(*pair)
-            count = sum(map(len, ours))
-            cell = tables.Cell(f"{mean:+.1f} ({low:+.1f} to {high:+.1f})", mean)
-            rows.append([name, variant.title, str(count), cell])
+            count = str(sum(map(len, ours)))
+            found[name, variant.title, count] = paired.difference(*pair)
+    told = zip(found.items(), paired.texts(list(found.values())), strict=True)
+    rows: list[list[tables.Cell | str]] = [
+        [*keys, tables.Cell(text, each.mean)] for (keys, each), text in told
+    ]
     return tables.Table(["Data set", "less", "runs", "points"], rows)

@@ -1,14 +1,17 @@
 """Flags of studies: which data sets to take, and where records are."""
 
+import contextlib
 import pathlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from absl import flags
 
 from oodgat_jax import datasets
-from oodgat_jax.cli import app
+from oodgat_jax.cli import app, shared_flags
 
+FLAGS = flags.FLAGS
 RECORDS = pathlib.Path(__file__).parent.parent / "records"
 # The flags of a binary that trains with `trainings.complete`, but for its data sets.
 TRAINING = ("splits", "seeds", "set", "out", "data_dir", "kernel", "from_records")
@@ -60,3 +63,24 @@ def dataset_names(
             file=sys.stderr,
         )
     return found or ["digits"]
+
+
+@contextlib.contextmanager
+def given(definitions: app.Definitions, values: Mapping[str, Any]) -> Iterator[None]:
+    """Defines flags of another binary for a while, with some values given.
+
+    Flags of the same name that are defined already are back afterwards.
+    """
+    before = {name: FLAGS[name] for name in definitions if name in FLAGS}
+    for name in before:
+        delattr(FLAGS, name)
+    shared_flags.define(definitions)
+    try:
+        for name, value in values.items():
+            setattr(FLAGS, name, value)
+        yield
+    finally:
+        for name in definitions:
+            delattr(FLAGS, name)
+        for name, flag in before.items():
+            FLAGS[name] = flag

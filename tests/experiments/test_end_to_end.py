@@ -61,10 +61,10 @@ def test_comparison_needs_the_same_runs():
     ours = record("oodgat", "ATT", [0.9] * 6)
     theirs = record("gcn", "ENT", [0.8] * 6)
     (row,) = main_table.comparison_table([ours, theirs]).rows
-    assert row == ["cora", "GCN", "", "+10.0 [+10.0, +10.0]"]
+    assert row == ["cora", "GCN", "", "+10.0 (+10.0 to +10.0)"]
     few = [record("oodgat", "ATT", [0.9]), record("gcn", "ENT", [0.8])]
     (row,) = main_table.comparison_table(few).rows
-    assert row == ["cora", "GCN", "", "+10.0 [+10.0, +10.0] (n.s.)"]
+    assert row == ["cora", "GCN", "", "+10.0 (+10.0 to +10.0) n.s."]
     other = theirs | {"model_seeds": list(range(5, 11))}
     assert not main_table.comparison_table([ours, other]).rows
     assert end_to_end.PAIRED in study.text(end_to_end.STUDY, [ours, theirs])
@@ -173,3 +173,55 @@ def test_what_was_chosen_stands_beside_the_paper():
     assert first[6].text == "75.0 ± 5.0 (90.1)"
     assert second[:5] == ["cora", "another-ENT", "1", "1", ""]
     assert second[6].text == "70.0 ± 0.0"
+
+
+def shown(records):
+    """The page of the main table, with single spaces."""
+    return " ".join(study.markdown(end_to_end.STUDY, records).split())
+
+
+def test_tuned_figures_are_shown_once_every_method_is_tuned():
+    usual = {m: recipes.recipe("cora", m) for m in ("gcn", "oodgat")}
+    starred = usual["gcn"] | {"lr": 0.5}
+    tuned_gcn = record("gcn", "ENT", [0.83], **usual["gcn"] | {"lr": 0.1})
+    tuned_ours = record("oodgat", "ATT", [0.95], **usual["oodgat"])
+    records = [
+        record("gcn", "ENT", [0.81], **usual["gcn"]),
+        record("gcn", "ENT", [0.82], **starred),  # because of its test figure
+        record("oodgat", "ATT", [0.91], **usual["oodgat"]),
+    ]
+    assert "| GCN * | 82.0" in shown(records)
+    some = [*records, tuned_gcn | {"tuned": True}]
+    assert [title for title, _ in main_table.titled(some)] == ["cora"]
+    assert main_table.tuned_on(some) == ""
+    every = [*some, tuned_ours | {"tuned": True}]
+    text = shown(every)
+    tuned_part, plain_part = text.split("**cora, settings of the authors' code**")
+    assert tuned_part.startswith("**cora, tuned**")
+    assert "| GCN | 83.0" in tuned_part
+    assert "| GCN | 81.0" in plain_part
+    assert "82.0" not in text
+    assert "| OODGAT-ATT | **95.0" in tuned_part
+    assert "Tuned: every row" in text
+    assert main_table.tuned_on(every).startswith(" On cora validation has chosen")
+    assert "*, settings" not in text
+    # Other methods, of other tables, need no tuning.
+    assert main_table.is_tuned([*every, record("oodgat-plus", "ATT", [0.9])], "cora")
+
+
+def test_the_note_names_orders_that_are_not_significant():
+    runs = {"auroc": [0.9, 0.91, 0.92, 0.93, 0.94, 0.95]}
+    ours = record("oodgat", "ATT", runs["auroc"])
+    ours["split_seeds"] = [123] * 3 + [1] * 3
+    behind = [value - 0.05 for value in runs["auroc"]]
+    even = [value + move for value, move in zip(behind, [0.1, 0.0] * 3, strict=True)]
+    same = {"split_seeds": ours["split_seeds"]}
+    records = [
+        record("gcn", "ENT", behind) | same,
+        record("gat", "ENT", even) | same,
+        ours,
+    ]
+    text = main_table.note(records)
+    assert "correction for all 2 comparisons), but for GAT on cora." in text
+    assert "points between splits and by" in text
+    assert ", but for" not in main_table.note([records[0], ours])

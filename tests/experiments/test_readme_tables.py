@@ -85,8 +85,12 @@ def test_the_largest_difference_is_the_largest():
     """Of the committed records, worked out from the table of the page."""
     page = (readme.ROOT / "docs" / "results" / "main.md").read_text(encoding="utf-8")
     found = {}
-    for part in page.split("**\n\n| Method")[1:]:
-        for line in part.split("<!--")[0].splitlines()[2:]:
+    parts = re.findall(r"^\*\*([^*|]+)\*\*\n\n((?:\|.*\n)+)", page, re.MULTILINE)
+    assert parts
+    for title, table in parts:
+        if title.endswith("authors' code"):  # beside the table that is shown first
+            continue
+        for line in table.splitlines()[2:]:
             cells = [cell.strip(" *") for cell in line.split("|")[1:-1]]
             for column, cell in enumerate(cells[1:]):
                 if pair := re.match(r"([\d.]+) ± [\d.]+ \(([\d.]+)\)", cell):

@@ -39,6 +39,15 @@ def test_another_base_does_not_mix():
     assert len(found["consistency"]["ATT"]) == 3
 
 
+def test_points_of_fewer_runs_do_not_mix():
+    """As while a study is made anew with more seeds."""
+    more = [point((0.6, 0.6, 0.6), consistency=0.0), point((0.7, 0.7, 0.7))]
+    found = sensitivity.curves([*RECORDS, *more], "cora", "oodgat")
+    assert [len(r["model_seeds"]) for r in found["consistency"]["ATT"]] == [3, 3]
+    assert [len(r["model_seeds"]) for r in found["entropy"]["ATT"]] == [2, 2]
+    assert len(sensitivity.draw_figures([*RECORDS, *more])) == 1
+
+
 def test_table_and_figure():
     assert len(sensitivity.draw(RECORDS).rows) == 5
     ((name, figure),) = sensitivity.draw_figures(RECORDS).items()
