@@ -141,14 +141,24 @@ def test_a_large_graph_is_shown_in_part_and_says_so(monkeypatch, findings, found
         assert names == [findings.ids[node] for node in known.typical]
 
 
-def test_a_map_keeps_communities_together(findings):
+def test_a_map_keeps_communities_together(findings, monkeypatch):
     blob = np.arange(len(findings.space)) % 5
-    for size, method in ((600, "t-SNE"), (40, "PCA")):
+    monkeypatch.setattr(projection, "TSNE_MOST", 300)
+    cases = (300, "t-SNE"), (600, "t-SNE of 300 of the nodes"), (40, "PCA")
+    for size, method in cases:
         places = projection.project(findings.space[:size])
         assert places.method == method
         assert np.abs(places.xy).max() <= 1
         assert silhouette_samples(places.xy, blob[:size]).mean() > 0.1
     assert projection.project(np.zeros((3, 1), "f4")).xy.shape == (3, 2)
+
+
+def test_nodes_that_are_not_placed_go_beside_their_nearest():
+    placed = np.array([[0.0, 0], [1, 0], [9, 9], [9, 8]])
+    places = np.array([[0.0, 0], [0, 2], [5, 5], [7, 7]])
+    found = projection._beside(np.array([[9.0, 9], [0.5, 0]]), placed, places)
+    np.testing.assert_allclose(found[0], places[2], atol=1e-6)
+    np.testing.assert_allclose(found[1], [0, 1], atol=0.4)
 
 
 def test_only_directions_count():
