@@ -290,7 +290,7 @@ def test_saving_again_keeps_what_else_is_in_the_folder(fitted, tmp_path):
 
 
 def test_saves_of_many_processes_are_readable_at_every_moment(tmp_path):
-    assert hammer_saves.hammer(tmp_path / "model", saves=60, writers=3) > 0
+    assert hammer_saves.hammer(tmp_path / "model", saves=30, writers=3) > 0
 
 
 def test_not_fitted():
