@@ -23,8 +23,13 @@ def member_space(hidden: np.ndarray) -> np.ndarray:
     Only directions count: members differ in the length of what they represent, and so
     do nodes with few and many edges.
     """
-    length = np.linalg.norm(hidden, axis=1, keepdims=True)
-    return reduce(hidden / np.maximum(length, np.finfo(np.float32).tiny))
+    return reduce(directions(hidden))
+
+
+def directions(vectors: np.ndarray) -> np.ndarray:
+    """Returns rows of length one; a row of zeros stays."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.maximum(length, np.finfo(np.float32).tiny)
 
 
 def reduce(vectors: np.ndarray, dimensions: int = MOST_DIMENSIONS) -> np.ndarray:
