@@ -76,7 +76,7 @@ def picks(
     near = np.maximum(vectors[told_of] @ vectors[candidates].T, 0.0)
     best = (vectors[told_of] @ vectors[labeled].T).max(1, initial=0.0)
     left = np.ones(len(candidates), bool)
-    found = []
+    found: list[Pick] = []
     while len(found) < count and left.any():
         nearer = np.maximum(near - best[:, None], 0.0)
         chosen = int(np.where(left, nearer.sum(0), -1.0).argmax())
