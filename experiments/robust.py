@@ -14,6 +14,8 @@ Stages, in this order; the settings of OODGAT+ are frozen after the first:
   partitions   ten random choices of known classes, which hold 30 to 70 % of the nodes
   paper        splits 123, 1, 2 with seeds 0, 1, 2, on test nodes
   fresh        splits 10 to 14 with seeds 0, 1, 2, on test nodes
+  ensembles    splits 123, 1, 2 with nine seeds each, on test nodes: mean ranks of 3, 5
+               and 9 members, with and without those that disagree with the others
 
 GAT is scored by the detector that is best on the validation nodes of a run. Writes to
 the folder --out:
@@ -35,7 +37,13 @@ import jax
 import numpy as np
 from absl import flags
 
-from experiments.support import robust_tables, study, study_flags, trainings
+from experiments.support import (
+    robust_ensembles,
+    robust_tables,
+    study,
+    study_flags,
+    trainings,
+)
 from experiments.support.robust_variants import (
     ALONE,
     CHANGED,
@@ -74,6 +82,7 @@ STAGES = {
     "partitions": Stage((20,), (0,)),
     "paper": Stage((123, 1, 2), (0, 1, 2)),
     "fresh": Stage((10, 11, 12, 13, 14), (0, 1, 2)),
+    robust_ensembles.STAGE: Stage((123, 1, 2), tuple(range(9)), robust_ensembles.ROWS),
 }
 SHARED = ("out", "data_dir", "kernel", "from_records")
 OWN: app.Definitions = {
@@ -144,11 +153,17 @@ def _training(
 
 
 def _judged(result: experiment.Result, detector: str) -> Keys:
-    """Returns the AUROC on validation nodes of every run, and when this was."""
+    """Returns the AUROC on validation nodes of every run, and when this was.
+
+    Of the stage ensembles, also what the runs of a split say together.
+    """
     area = jax.vmap(metrics.auroc)
     found = area(result.scores[detector], result.splits.is_ood, result.splits.val)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    return {"validation_auroc": np.asarray(found).tolist(), "made": now}
+    keys = {"validation_auroc": np.asarray(found).tolist(), "made": now}
+    if FLAGS.stage == robust_ensembles.STAGE:
+        keys["ensembles"] = robust_ensembles.together(result, detector)
+    return keys
 
 
 STUDY = Study(

@@ -204,12 +204,12 @@ def _agreement(
     """Returns the adjusted Rand index of groups against classes."""
     found = model.findings()
     unknown = np.flatnonzero(np.asarray(split.is_ood) & found.unlabeled)
-    clusters, _ = groups.cluster(found.space[unknown])
-    grouped, called = report.find_groups(found).of_node, found.unknown
+    called, grouped = found.unknown, report.find_groups(found)
+    clusters, _ = groups.cluster(grouped.space[unknown])
     return {
         "ari_unknown": float(adjusted_rand_score(dataset.labels[unknown], clusters)),
         "ari_called": float(
-            adjusted_rand_score(dataset.labels[called], grouped[called])
+            adjusted_rand_score(dataset.labels[called], grouped.of_node[called])
         )
         if called.any()
         else 0.0,
@@ -217,11 +217,10 @@ def _agreement(
 
 
 def _suggested(model: OODGATClassifier, labels: Labels, count: int) -> list[int]:
-    """Returns the first suggestions that may be labeled, and are not yet."""
+    """Returns the suggestions among those that may be labeled, and are not yet."""
     found = model.findings()
-    everyone = int(found.unlabeled.sum())
-    picked = review.picks(found, report.find_groups(found), everyone)
-    return [pick.node for pick in picked if labels.pool[pick.node]][:count]
+    picked = review.picks(found, report.find_groups(found), count, labels.pool)
+    return [pick.node for pick in picked]
 
 
 def _measure(model: OODGATClassifier, labels: Labels, test: np.ndarray) -> Measured:

@@ -1,5 +1,7 @@
 """Loss terms against numpy, at the edges of their domain, and composed."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -39,6 +41,12 @@ def term(name, outputs, split, hyper=HYPER, step=500):
     found = REGULARIZERS[name]
     nodes = outputs.logits.shape[0]
     return found.value(outputs, split, {**found.hyper, **hyper}, step, ring(nodes))
+
+
+@functools.cache
+def term_and_slope(name):
+    """(outputs, split, hyper) -> a term's value and gradient, compiled."""
+    return jax.jit(jax.value_and_grad(functools.partial(term, name)))
 
 
 def sigmoid(x):
@@ -112,7 +120,7 @@ def test_entropy_counts_the_threshold_itself_only_as_coded():
 @pytest.mark.parametrize("name", ["entropy", "entropy_printed"])
 def test_pseudo_labels_have_no_gradient(name):
     outputs, split = make_outputs(), make_split()
-    slope = jax.grad(lambda o: REGULARIZERS[name].function(o, split, HYPER))(outputs)
+    _, slope = term_and_slope(name)(outputs, split, HYPER)
     assert all(not np.any(leaf) for leaf in slope.attention)
     assert np.any(slope.logits)
 
@@ -122,7 +130,7 @@ def test_pseudo_labels_have_no_gradient(name):
 def test_consistency_and_discrepancy_reach_what_they_should(name, side):
     """Gradients flow through both sides of the cosines; entropy's through logits."""
     outputs, split = make_outputs(), make_split()
-    slope = jax.grad(lambda o: term(name, o, split))(outputs)
+    _, slope = term_and_slope(name)(outputs, split, HYPER)
     reached = any(np.any(leaf) for leaf in jax.tree.leaves(getattr(slope, side)))
     sides = {"consistency": ("logits", "attention"), "entropy": ("logits",)}
     kind = name.removesuffix("_printed")
@@ -150,7 +158,7 @@ EDGES = {
 def test_finite_with_a_finite_gradient(name, edge, labeled):
     outputs, hyper = EDGES[edge]
     split = make_split(outputs.logits.shape[0], labeled)
-    loss, slope = jax.value_and_grad(lambda o: term(name, o, split, hyper))(outputs)
+    loss, slope = term_and_slope(name)(outputs, split, hyper)
     assert np.isfinite(loss)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope))
 

@@ -141,14 +141,14 @@ print("ready", flush=True)
 while not pathlib.Path(whole).exists():
     time.sleep(0.01)
 entry = json.loads(pathlib.Path(whole).read_text())
-for number in range(250):
+for number in range(100):
     each = [entry | {"writer": writer, "number": 2 * number + k} for k in range(2)]
     records.append_records(path, *each)
 """
 
 
 def test_eight_writers_lose_and_mix_nothing(tmp_path):
-    """Each 250 appends of two records."""
+    """Each 100 appends of two records."""
     path, whole, draft = (tmp_path / name for name in ("a.jsonl", "whole", "draft"))
     draft.write_text(json.dumps(record(filler="x" * 1_000)))
     writers = [forking.start("-c", WRITER, path, name, whole) for name in range(8)]
@@ -158,7 +158,7 @@ def test_eight_writers_lose_and_mix_nothing(tmp_path):
     assert [process.returncode for process in writers] == [0] * 8, ended
     entries = read_records(path)
     found = Counter((entry["writer"], entry["number"]) for entry in entries)
-    assert found == Counter((str(w), n) for w in range(8) for n in range(500))
+    assert found == Counter((str(w), n) for w in range(8) for n in range(200))
     # Records of one append stand together.
     pairs = zip(entries[::2], entries[1::2], strict=True)
     assert all(

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from experiments.support import figures
 from oodgat_jax import tables
+from oodgat_jax.report import rendering
 
 STYLE = pathlib.Path(__file__).parent / "report.css"
 Tables = Sequence[tuple[str, tables.Table]]  # with their captions
@@ -60,7 +61,7 @@ def page(
     titles = [content.title for content in contents] + [ABSENT] * bool(absent)
     parts = [*map(section, contents), _absent(absent) if absent else ""]
     first = "".join(f"<p>{prose(text)}</p>\n" for text in intro)
-    style = STYLE.read_text(encoding="utf-8")
+    style = rendering.with_colors(STYLE)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

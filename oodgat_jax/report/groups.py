@@ -1,8 +1,9 @@
 """Groups of unknown nodes: candidates for new classes.
 
-Nodes called unknown are clustered in the space of the hidden layers: by HDBSCAN, which
-finds groups of any shape and leaves out what is in none; where it leaves out most
-nodes, by a Gaussian mixture whose number of components has the smallest BIC.
+Nodes called unknown are grouped by k-means, by what they and the nodes around them are
+like. Groups are as many as halves of the nodes agree on best: of two k-means, each
+fitted to one half, both put all nodes into groups, and the adjusted Rand index of the
+two is their agreement.
 """
 
 from collections.abc import Sequence
@@ -11,12 +12,14 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from oodgat_jax.report import projection
+from oodgat_jax.report import projection, surroundings
 from oodgat_jax.report.findings import Findings
 
 FEWEST = 12  # unknown nodes that can be grouped
-MOST_FITTED = 5_000  # nodes that a clustering is fitted to; others join the nearest
-MOST_COMPONENTS = 8
+MOST_FITTED = 5_000  # nodes that centers are fitted to
+MOST_HALVED = 1_500  # nodes whose halves choose the number of groups
+MOST_GROUPS = 8
+HALVINGS = 10
 DIMENSIONS = 8
 SHOWN_FEATURES, SHOWN_NODES = 6, 10
 
@@ -44,6 +47,7 @@ class Groups(NamedTuple):
 
     groups: Sequence[Group]
     of_node: np.ndarray  # [N] int32, -1 for none
+    space: np.ndarray  # [N, K], in which they lie apart
     method: str  # how they were found, in words
 
 
@@ -51,67 +55,64 @@ def find(findings: Findings, seed: int = 0) -> Groups:
     """Returns the groups of the nodes that are called unknown."""
     nodes = np.flatnonzero(findings.unknown)
     of_node = np.full(len(findings.score), -1, np.int32)
+    space = surroundings.space(findings, seed)
     if len(nodes) < FEWEST:
-        return Groups((), of_node, f"fewer than {FEWEST} nodes are called unknown")
-    found, method = cluster(findings.space[nodes], seed)
+        told = f"fewer than {FEWEST} nodes are called unknown"
+        return Groups((), of_node, space, told)
+    found, method = cluster(space[nodes], seed)
     of_node[nodes] = _by_size(found)
     count = int(of_node.max()) + 1
-    centers = _centers(findings.space, of_node, count)
-    known = _centers(findings.space, findings.codes, len(findings.classes))
-    groups = [_describe(findings, of_node, at, centers, known) for at in range(count)]
-    return Groups(groups, of_node, method)
+    centers = _centers(space, of_node, count)
+    known = _centers(space, findings.codes, len(findings.classes))
+    groups = [
+        _describe(findings, space, of_node, at, centers, known) for at in range(count)
+    ]
+    return Groups(groups, of_node, space, method)
 
 
 def cluster(space: np.ndarray, seed: int = 0) -> tuple[np.ndarray, str]:
-    """Returns the cluster of each row [n], -1 for none, and how it was found."""
-    from sklearn.cluster import HDBSCAN
+    """Returns the cluster of each row [n], and how it was found."""
+    from sklearn.cluster import KMeans
 
-    parts = projection.reduce(space, DIMENSIONS).astype(np.float64)
-    some = np.arange(len(parts))
-    if len(parts) > MOST_FITTED:
-        some = np.random.default_rng(seed).choice(len(parts), MOST_FITTED, False)
-    least = max(FEWEST // 2, len(some) // 50)
-    found = HDBSCAN(min_cluster_size=least, copy=True).fit_predict(parts[some])
-    if found.max() >= 1 and (found >= 0).mean() > 0.5:
-        return _joined(parts, some, found), "HDBSCAN"
-    mixture = _mixture(parts[some], seed)
-    count = mixture.n_components
-    return mixture.predict(parts), f"Gaussian mixture, {count} components by BIC"
+    parts = projection.reduce(space, DIMENSIONS)
+    some = np.random.default_rng(seed).permutation(parts)[:MOST_FITTED]
+    count, agreement = _most_stable(some[:MOST_HALVED], seed)
+    fitted = KMeans(count, n_init=5, random_state=seed).fit(some)
+    told = f"k-means; halves of the nodes agree by {agreement:.0%} on {count} groups"
+    return fitted.predict(parts), told
 
 
-def _mixture(parts: np.ndarray, seed: int):
-    """Returns the mixture of normal distributions that has the smallest BIC."""
-    from sklearn.mixture import GaussianMixture
-
-    most = min(MOST_COMPONENTS, len(parts) // FEWEST + 1)
-    fitted = [
-        GaussianMixture(
-            count, covariance_type="diag", reg_covar=1e-4, random_state=seed
-        ).fit(parts)
-        for count in range(1, most + 1)
-    ]
-    return min(fitted, key=lambda each: each.bic(parts))
+def _most_stable(parts: np.ndarray, seed: int) -> tuple[int, float]:
+    """Returns the number of groups that halves of the rows agree on best, and how."""
+    most = min(MOST_GROUPS, len(parts) // FEWEST + 1)
+    agreed = {
+        count: _agreement(parts, count, seed) for count in range(2, max(most, 2) + 1)
+    }
+    best = max(agreed, key=lambda count: agreed[count])
+    return best, max(agreed[best], 0.0)
 
 
-def _joined(parts: np.ndarray, some: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Returns all rows' clusters: of those not fitted, that of the nearest row."""
-    if len(some) == len(parts):
-        return found
-    from sklearn.neighbors import KNeighborsClassifier
+def _agreement(parts: np.ndarray, count: int, seed: int) -> float:
+    from sklearn.cluster import KMeans
+    from sklearn.metrics import adjusted_rand_score
 
-    nearest = KNeighborsClassifier(1).fit(parts[some], found)
-    joined = nearest.predict(parts)
-    joined[some] = found
-    return joined
+    random, half, agreed = np.random.default_rng(seed), len(parts) // 2, []
+    for _ in range(HALVINGS):
+        order = random.permutation(len(parts))
+        both = [
+            KMeans(count, n_init=1, random_state=seed).fit(parts[rows]).predict(parts)
+            for rows in (order[:half], order[half:])
+        ]
+        agreed.append(adjusted_rand_score(*both))
+    return float(np.mean(agreed))
 
 
 def _by_size(found: np.ndarray) -> np.ndarray:
-    """Numbers clusters anew, the largest first; -1 stays."""
-    names, counts = np.unique(found[found >= 0], return_counts=True)
-    order = names[np.argsort(-counts, kind="stable")]
-    number = np.full(int(found.max()) + 2, -1, np.int32)
-    number[order] = np.arange(len(order))
-    return number[found]
+    """Numbers clusters anew, the largest first."""
+    names, numbers, counts = np.unique(found, return_inverse=True, return_counts=True)
+    place = np.empty(len(names), np.int32)
+    place[np.argsort(-counts, kind="stable")] = np.arange(len(names))
+    return place[numbers]
 
 
 def _centers(space: np.ndarray, numbers: np.ndarray, count: int) -> np.ndarray:
@@ -125,13 +126,14 @@ def _centers(space: np.ndarray, numbers: np.ndarray, count: int) -> np.ndarray:
 
 def _describe(
     findings: Findings,
+    space: np.ndarray,
     of_node: np.ndarray,
     number: int,
     centers: np.ndarray,
     known: np.ndarray,
 ) -> Group:
     nodes = np.flatnonzero(of_node == number)
-    rows = findings.space[nodes]
+    rows = space[nodes]
     own = np.linalg.norm(rows - centers[number], axis=1)
     others = np.concatenate([np.delete(centers, number, 0), known])
     nearest_class = int(np.linalg.norm(known - centers[number], axis=1).argmin())

@@ -1,13 +1,13 @@
 """The members' hidden layers as one space, and that space in two dimensions."""
 
-import importlib.util
 from typing import NamedTuple
 
 import numpy as np
 
 MOST_DIMENSIONS = 16  # of each member
-TSNE_MOST = 4_000  # nodes; beyond, t-SNE takes minutes
-UMAP_MOST = 200_000
+TSNE_LEAST = 50  # nodes; fewer have no neighborhoods to show
+TSNE_MOST = 4_000  # nodes that t-SNE places itself; with more it takes minutes
+BESIDE = 3  # placed nodes between which any other node goes
 
 
 class Places(NamedTuple):
@@ -23,8 +23,13 @@ def member_space(hidden: np.ndarray) -> np.ndarray:
     Only directions count: members differ in the length of what they represent, and so
     do nodes with few and many edges.
     """
-    length = np.linalg.norm(hidden, axis=1, keepdims=True)
-    return reduce(hidden / np.maximum(length, np.finfo(np.float32).tiny))
+    return reduce(directions(hidden))
+
+
+def directions(vectors: np.ndarray) -> np.ndarray:
+    """Returns rows of length one; a row of zeros stays."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.maximum(length, np.finfo(np.float32).tiny)
 
 
 def reduce(vectors: np.ndarray, dimensions: int = MOST_DIMENSIONS) -> np.ndarray:
@@ -38,14 +43,21 @@ def reduce(vectors: np.ndarray, dimensions: int = MOST_DIMENSIONS) -> np.ndarray
 
 def project(space: np.ndarray, seed: int = 0) -> Places:
     """Returns places in the plane, by the best method that the size allows."""
-    if 50 <= len(space) <= TSNE_MOST:
-        return Places(_fit(_tsne(space, seed)), "t-SNE")
-    if 50 <= len(space) <= UMAP_MOST and importlib.util.find_spec("umap"):
-        return Places(_fit(_umap(space, seed)), "UMAP")
+    if len(space) >= TSNE_LEAST:
+        return _by_tsne(space, seed)
     flat = reduce(space, 2)
     if flat.shape[1] < 2:
         flat = np.pad(flat, ((0, 0), (0, 2 - flat.shape[1])))
     return Places(_fit(flat), "PCA")
+
+
+def _by_tsne(space: np.ndarray, seed: int) -> Places:
+    """Places nodes by t-SNE; of many, a sample, and the others beside their nearest."""
+    if len(space) <= TSNE_MOST:
+        return Places(_fit(_tsne(space, seed)), "t-SNE")
+    some = np.random.default_rng(seed).choice(len(space), TSNE_MOST, replace=False)
+    places = _beside(space, space[some], _tsne(space[some], seed))
+    return Places(_fit(places), f"t-SNE of {TSNE_MOST:,} of the nodes")
 
 
 def _tsne(space: np.ndarray, seed: int) -> np.ndarray:
@@ -56,10 +68,19 @@ def _tsne(space: np.ndarray, seed: int) -> np.ndarray:
     return made.fit_transform(space)
 
 
-def _umap(space: np.ndarray, seed: int) -> np.ndarray:
-    import umap
+def _beside(space: np.ndarray, placed: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Returns each node's mean place of the nearest that are placed, near ones first.
 
-    return umap.UMAP(random_state=seed).fit_transform(space)
+    A node that is placed itself stays where it is.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    distances, nearest = (
+        NearestNeighbors(n_neighbors=BESIDE).fit(placed).kneighbors(space)
+    )
+    weights = 1.0 / np.maximum(distances, 1e-9)
+    weights /= weights.sum(1, keepdims=True)
+    return np.einsum("nk,nkd->nd", weights, places[nearest])
 
 
 def _fit(flat: np.ndarray) -> np.ndarray:

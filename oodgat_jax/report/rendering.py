@@ -31,7 +31,7 @@ def write(path: pathlib.Path, page: Page) -> None:
 
 def render(page: Page) -> str:
     """Returns the page as HTML."""
-    style = (ASSETS / "page.css").read_text(encoding="utf-8")
+    style = with_colors(ASSETS / "page.css")
     parts = [(ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS]
     script = '"use strict";\n(() => {\n' + "".join(parts) + "})();\n"
     filled = {
@@ -45,6 +45,13 @@ def render(page: Page) -> str:
     # Names are every second piece; what is filled in is never looked at again.
     pieces[1::2] = [filled[name] for name in pieces[1::2]]
     return "".join(pieces)
+
+
+def with_colors(path: pathlib.Path) -> str:
+    """Returns a style sheet after the colors that all pages have."""
+    return "".join(
+        part.read_text(encoding="utf-8") for part in (ASSETS / "colors.css", path)
+    )
 
 
 def policy(style: str, script: str) -> str:

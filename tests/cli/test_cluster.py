@@ -13,6 +13,7 @@ from support import forking
 from support.binaries import PACED, QUICK
 
 TESTS = pathlib.Path(__file__).parent.parent
+STEPS = 41
 PATIENCE = 600  # seconds for what should take one minute on a free machine
 
 
@@ -26,20 +27,22 @@ def start(arguments, cwd=None, **variables):
     return forking.start(*arguments, cwd=cwd, env=os.environ | QUICK | variables)
 
 
-def detect(out, steps, *more):
-    """The command, on a graph of 2,000 nodes."""
+def detect(out, *more):
+    """The command, on a graph of 2,000 nodes; compiled once for all tests."""
     return [
         *("-m", "experiments.detect", "--dataset=generated-2000-20000"),
-        *("--splits=1", "--seeds=2", f"--out={out}", f"--set=max_steps={steps}"),
+        *("--splits=1", "--seeds=2", f"--out={out}", f"--set=max_steps={STEPS}"),
+        *("--set=check_every=2", "--set=patience=10000"),
         *("--set=hidden=4", "--set=heads=2", *more),
     ]
 
 
-def pair(out, steps, *more, cwd=None):
-    """Two processes with two devices each."""
+def pair(out, *more, cwd=None):
+    """Two processes with two devices each, and the graph divided among all."""
     where = (f"--coordinator=localhost:{free_port()}", "--num_processes=2")
+    where += ("--mesh=graph:4",)
     return [
-        start(detect(out, steps, *where, f"--process_id={number}", *more), cwd)
+        start(detect(out, *where, f"--process_id={number}", *more), cwd)
         for number in range(2)
     ]
 
@@ -51,7 +54,7 @@ def only_records(out):
 
 def test_losses_of_two_processes_are_those_of_one_device():
     port = free_port()
-    script = ["-m", "support.shard_cases", "2", "fifty_steps", "graph:4"]
+    script = ["-m", "support.shard_cases", "2", "fifty_steps", "runs:2,graph:2"]
     processes = [
         start(script, cwd=TESTS, SHARD_CASES=f"{port},{number}") for number in range(2)
     ]
@@ -61,9 +64,9 @@ def test_losses_of_two_processes_are_those_of_one_device():
 
 
 def test_one_of_two_processes_writes_what_one_process_would(tmp_path):
-    one = start(detect(tmp_path / "one", 21))
+    one = start(detect(tmp_path / "one"))
     assert one.wait(PATIENCE) == 0, one.stderr.read()
-    first, second = pair(tmp_path / "two", 21, "--mesh=runs:2,graph:2")
+    first, second = pair(tmp_path / "two")
     out, errors = first.communicate(timeout=PATIENCE)
     assert first.returncode == 0, errors
     assert "2 runs" in out
@@ -93,9 +96,8 @@ def whole_checkpoints(out):
 
 def test_a_process_that_dies_is_reported_and_leaves_a_checkpoint(tmp_path):
     (tmp_path / "paced.py").write_text(PACED)
-    more = ("--checkpoint_seconds=0", "--set=check_every=2", "--set=patience=10000")
-    where, steps = ("--mesh=graph:4", "--plugin=paced"), 201
-    first, second = pair(tmp_path, steps, *where, *more, cwd=tmp_path)
+    more = ("--checkpoint_seconds=0", "--plugin=paced")
+    first, second = pair(tmp_path, *more, cwd=tmp_path)
     wait_for(lambda: any(whole_checkpoints(tmp_path)))
     second.send_signal(signal.SIGKILL)
     second.communicate()
@@ -105,11 +107,11 @@ def test_a_process_that_dies_is_reported_and_leaves_a_checkpoint(tmp_path):
     assert "process" in errors
     assert not (tmp_path / "results.jsonl").exists()
     assert any(whole_checkpoints(tmp_path))
-    again = start(detect(tmp_path, steps, *more[1:]))
+    again = start(detect(tmp_path))
     _, errors = again.communicate(timeout=PATIENCE)
     assert again.returncode == 0, errors
     assert "Continuing from the last checkpoint" in errors
-    assert only_records(tmp_path)["ATT"]["steps_run"] == [steps, steps]
+    assert only_records(tmp_path)["ATT"]["steps_run"] == [STEPS, STEPS]
     assert not any(tmp_path.glob("checkpoints/*"))
 
 

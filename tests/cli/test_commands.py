@@ -1,6 +1,5 @@
 """oodgat fit, predict, report, review: each its flags, its output, its JSON."""
 
-import csv
 import json
 import pathlib
 import re
@@ -11,55 +10,26 @@ import numpy as np
 import pytest
 import scipy.sparse
 from absl import flags
-from support import synthetic
+from support import own_tables
+from support.own_tables import FIT, TABLES, read, run, write
 
-from oodgat_jax.cli import predict, predict_flags, progress
+from oodgat_jax.cli import progress
 from oodgat_jax.estimator import OODGATClassifier
 from oodgat_jax.training import Progress
 from oodgat_jax.types import InputError
 
-TABLES = ("--nodes=nodes.csv", "--edges=edges.csv")
-FIT = (*TABLES, "--set=max_steps=21", "--members=1", "--method=mlp")
 COLORS = ("red", "green", "blue")
-
-
-def run(command, *arguments):
-    """`predict.main` with fresh flags, in this process."""
-    values = flags.FlagValues()
-    given = predict_flags.define(command, values)
-    values(["oodgat", *arguments])
-    predict.main(given)
-
-
-def write(path, columns, rows):
-    with open(path, "w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(columns)
-        table.writerows(rows)
-
-
-def read(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
     """A folder with two tables: a gap and a column of text, edges with weights."""
-    made = synthetic.generate(60, 240, 3, signal=2.0, seed=3)
-    labels = [
-        f"k{c}" if c < 3 and n % 2 == 0 else "" for n, c in enumerate(made.labels)
-    ]
-    rows = [
-        [f"n{n}", labels[n], *row.tolist(), COLORS[n % 3]]
-        for n, row in enumerate(made.features)
-    ]
+    rows, ends = own_tables.rows(3)
+    rows = [[*row, COLORS[n % 3]] for n, row in enumerate(rows)]
     rows[5][3] = ""
     monkeypatch.chdir(tmp_path)
     write("nodes.csv", ["id", "label", "x0", "x1", "x2", "color"], rows)
-    ends = zip(made.senders, made.receivers, strict=True)
-    pairs = [(f"n{a}", f"n{b}", 0.5) for a, b in ends]
-    write("edges.csv", ["source", "target", "weight"], pairs)
+    write("edges.csv", ["source", "target", "weight"], [(*e, 0.5) for e in ends])
     return rows
 
 

@@ -239,7 +239,7 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
     names: dict = {}
     for code, command in parts:
         if code:
-            fewer = code.replace("members=2,", 'members=2, settings={"max_steps": 21},')
+            fewer = code.replace("members=2,", 'members=2, settings={"max_steps": 41},')
             exec(fewer, names)
         else:
             flags = shlex.split(command)[1:]

@@ -1,7 +1,7 @@
 """The command oodgat in hostile hands: nothing lost, nothing false, no traceback."""
 
 import contextlib
-import csv
+import functools
 import json
 import os
 import pathlib
@@ -11,47 +11,22 @@ import shutil
 import numpy as np
 import pytest
 from absl import flags
-from support import synthetic
+from support import own_tables
+from support.own_tables import FIT, TABLES, read, write
 
-from oodgat_jax.cli import predict, predict_flags
 from oodgat_jax.estimator import OODGATClassifier
 from oodgat_jax.types import InputError
 
-TABLES = ("--nodes=nodes.csv", "--edges=edges.csv")
-FIT = (*TABLES, "--set=max_steps=21", "--members=1", "--method=mlp")
 COLUMNS = [f"x{k}" for k in range(6)]
 
-
-def run(*arguments, command=None):
-    """`predict.main` with fresh flags, in this process."""
-    values = flags.FlagValues()
-    given = predict_flags.define(command, values)
-    values(["oodgat", *arguments])
-    predict.main(given)
-
-
-def write(path, columns, rows):
-    with open(path, "w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(columns)
-        table.writerows(rows)
-
-
-def read(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
+run = functools.partial(own_tables.run, None)
 
 
 def write_tables():
     """Writes two tables to the current folder; returns the rows of the nodes."""
-    made = synthetic.generate(60, 240, 6, signal=2.0, seed=3)
-    labels = [
-        f"k{c}" if c < 3 and n % 2 == 0 else "" for n, c in enumerate(made.labels)
-    ]
-    rows = [[f"n{n}", labels[n], *row.tolist()] for n, row in enumerate(made.features)]
+    rows, ends = own_tables.rows(len(COLUMNS))
     write("nodes.csv", ["id", "label", *COLUMNS], rows)
-    ends = zip(made.senders, made.receivers, strict=True)
-    write("edges.csv", ["source", "target"], [(f"n{a}", f"n{b}") for a, b in ends])
+    write("edges.csv", ["source", "target"], ends)
     return rows
 
 

@@ -8,7 +8,7 @@ from support import binaries, forking
 
 LONG = (
     *("--method=mlp", "--splits=1", "--seeds=1", "--set=hidden=8"),
-    *("--set=max_steps=601", "--set=patience=601", "--plugin=paced"),
+    *("--set=max_steps=301", "--set=patience=301", "--plugin=paced"),
 )
 SIGNALS = {signal.SIGTERM: (143, "Terminated"), signal.SIGINT: (130, "Interrupted")}
 

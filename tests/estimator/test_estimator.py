@@ -1,10 +1,11 @@
-"""OODGATClassifier: what it takes, what it gives, what it refuses."""
+"""OODGATClassifier: what it takes, what it gives, what it saves."""
 
 import hashlib
 import json
 import pathlib
 import pickle
 
+import networkx
 import numpy as np
 import pytest
 import scipy.sparse
@@ -14,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_checks
 from support import hammer_saves, synthetic
 
-from oodgat_jax.estimator import OODGATClassifier, inputs, thresholds
+from oodgat_jax.estimator import OODGATClassifier, inputs
 from oodgat_jax.types import InputError
 
 NAMES = np.array(["ant", "bee", "cat", "dog"])
@@ -79,7 +80,7 @@ def test_edges_and_features_of_any_kind_are_the_same(graph, fitted):
         "matrix": scipy.sparse.csr_array(
             (np.ones(len(edges)), edges.T), shape=(400, 400)
         ),
-        "networkx": Networkx(400, edges),
+        "networkx": with_edges(networkx.empty_graph(400), edges),
     }
     for name, form in forms.items():
         np.testing.assert_allclose(
@@ -89,24 +90,17 @@ def test_edges_and_features_of_any_kind_are_the_same(graph, fitted):
     np.testing.assert_allclose(fitted.ood_score(sparse, edges), expected, atol=1e-5)
 
 
-class Networkx:
-    """The part of a networkx graph that is used."""
-
-    def __init__(self, count, edges):
-        self.nodes = range(count)
-        self._edges = edges
-
-    def edges(self):
-        return [tuple(edge) for edge in self._edges.tolist()]
+def with_edges(graph, edges):
+    graph.add_edges_from(edges.tolist())
+    return graph
 
 
 def test_networkx_nodes_with_names_are_rows_in_their_order():
-    graph = Networkx(3, np.array([[0, 1]]))
-    graph.nodes = ["x", "y", "z"]
-    graph.edges = lambda: [("z", "x"), ("y", "y")]
+    graph = networkx.DiGraph()
+    graph.add_nodes_from("xyz")
+    graph.add_edges_from([("z", "x"), ("y", "y")])
     senders, receivers = inputs.edges(graph, 3, directed=True)
-    np.testing.assert_array_equal(senders, [2, 1])
-    np.testing.assert_array_equal(receivers, [0, 1])
+    assert sorted(zip(senders, receivers, strict=True)) == [(1, 1), (2, 0)]
 
 
 def test_directed_edges_stay_so():
@@ -155,13 +149,6 @@ def test_labels_come_back_as_they_went_in(labels, kind):
     assert set(model.predict().tolist()) == {-1}
 
 
-@pytest.mark.parametrize("missing", [-1, -1.0, None, float("nan"), "", "-1"])
-def test_every_sign_of_no_label(missing):
-    classes, codes = inputs.labels(["a", "a", "b", "b", missing], 5)
-    assert classes == ["a", "b"]
-    assert codes.tolist() == [0, 0, 1, 1, -1]
-
-
 @pytest.mark.parametrize("method", ["gat", "gcn", "mlp", "gkde"])
 def test_any_method(graph, method):
     settings = {"max_steps": 10}
@@ -187,88 +174,6 @@ def test_training_never_sees_who_is_unlabeled(graph, monkeypatch):
         for given in (labels, fewer)
     ]
     np.testing.assert_array_equal(models[0].ood_score(), models[1].ood_score())
-
-
-def test_quantile_keeps_its_share():
-    scores = np.arange(100.0)
-    chosen = thresholds.quantile(scores, scores, 0.95)
-    assert (scores <= chosen).mean() >= 0.95
-    assert (scores < chosen).mean() < 0.96
-
-
-def test_mixture_lies_between_two_groups():
-    draw = np.random.default_rng(0)
-    scores = np.append(draw.normal(0.2, 0.05, 300), draw.normal(0.8, 0.05, 200))
-    assert 0.35 < thresholds.mixture(scores[:5], scores, 0.95) < 0.65
-
-
-@pytest.mark.parametrize(
-    "scores", [np.ones(30), np.random.default_rng(1).normal(size=300)]
-)
-def test_mixture_refuses_scores_of_one_group(scores):
-    with pytest.raises(InputError, match="two groups"):
-        thresholds.mixture(scores[:5], scores, 0.95)
-
-
-def bad(graph, **changes):
-    features, edges, labels, _ = graph
-    given = {"features": features, "edges": edges, "labels": labels} | changes
-    return given
-
-
-CASES = {
-    "text in features": ({"features": [["a"]]}, "must be numbers"),
-    "NaN": (
-        {"features": np.full((400, 2), np.nan)},
-        "Row 0, column 0 of the features is missing",
-    ),
-    "infinity, sparse": (
-        {"features": scipy.sparse.csr_array(np.full((400, 2), np.inf))},
-        "row 0, column 0 is inf",
-    ),
-    "one axis": ({"features": np.zeros(400)}, r"shape \(400,\)"),
-    "unknown node": ({"edges": [[0, 400]]}, "names node 400"),
-    "negative node": ({"edges": [[0, -2]]}, "names node -2"),
-    "three columns": ({"edges": [[0, 1, 2]] * 4}, r"shape \(4, 3\)"),
-    "halves": ({"edges": [[0.5, 1]]}, "whole numbers"),
-    "matrix of another size": ({"edges": scipy.sparse.eye(3)}, r"\(3, 3\)"),
-    "networkx of another size": ({"edges": Networkx(2, np.zeros((0, 2)))}, "2 nodes"),
-    "too few labels": ({"labels": ["a", "b"]}, "2 labels for 400"),
-    "no label": ({"labels": [-1] * 400}, "No node has a label"),
-    "one class": ({"labels": ["a"] * 20 + [-1] * 380}, "class 'a'"),
-    "single node of a class": (
-        {"labels": ["a"] * 20 + ["b"] + [-1] * 379},
-        "Class 'b' has a single",
-    ),
-    "everything labeled": ({"labels": ["a", "b"] * 200}, "Every node has a label"),
-    "mixed labels": ({"labels": ["a", 1] * 100 + [-1] * 200}, "one kind"),
-    "validation of unlabeled": ({"validation": np.ones(400, bool)}, "labeled nodes"),
-    "validation of numbers": ({"validation": [1, 2]}, "400 booleans"),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_bad_input_is_named(graph, case):
-    changes, sentence = CASES[case]
-    with pytest.raises(InputError, match=sentence):
-        OODGATClassifier(members=1).fit(**bad(graph, **changes))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"method": "gut"}, "'gut'"),
-        ({"members": 0}, "members"),
-        ({"threshold": "middle"}, "'middle'"),
-        ({"keep": 1.0}, "keep"),
-        ({"held_out": 0.0}, "held_out"),
-        ({"settings": {"speed": 1}}, "'speed'"),
-        ({"settings": {"lr": "fast"}}, "lr"),
-    ],
-)
-def test_bad_arguments_are_named(graph, arguments, sentence):
-    with pytest.raises(InputError, match=sentence):
-        OODGATClassifier(**arguments).fit(*graph[:3])
 
 
 def test_members_that_fail_are_counted_and_all_failing_is_an_error(graph):
@@ -385,7 +290,7 @@ def test_saving_again_keeps_what_else_is_in_the_folder(fitted, tmp_path):
 
 
 def test_saves_of_many_processes_are_readable_at_every_moment(tmp_path):
-    assert hammer_saves.hammer(tmp_path / "model", saves=60, writers=3) > 0
+    assert hammer_saves.hammer(tmp_path / "model", saves=30, writers=3) > 0
 
 
 def test_not_fitted():

@@ -39,6 +39,12 @@ def test_the_table_shows_both_ways_to_choose_the_step(record):
     assert "60.0 ± 10.0" not in study.text(no_ood_labels.STUDY, [record], [])
 
 
+def test_the_table_has_a_row_per_method(record):
+    both = [{**record, "method": method} for method in ("gcn", "oodgat-plus", "gcn")]
+    table = no_ood_labels.draw(both, [])
+    assert [row[1] for row in table.rows] == ["gcn", "oodgat-plus"]
+
+
 def test_a_threshold_that_there_is_none_of_is_said_so(record):
     none = {**record["metrics"], "f1_mixture": [np.nan, np.nan]}
     changed = {**record, "metrics": none}

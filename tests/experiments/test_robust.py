@@ -106,3 +106,21 @@ def test_wrong_names(flag, text, tmp_path, cache):
     code, _, err = call("robust", *options, cache=cache)
     assert code == 2
     assert text in err
+
+
+def test_ensembles_are_recorded_and_drawn(tmp_path, cache, monkeypatch):
+    hyper = {**METHODS["oodgat-plus"].hyper, "max_steps": 2, "check_every": 1}
+    tiny = METHODS["oodgat-plus"]._replace(hyper={**hyper, "hidden": 4, "heads": 1})
+    monkeypatch.setitem(METHODS, "oodgat-plus", tiny)
+    options = ["--stage=ensembles", "--datasets=digits", "--rows=OODGAT+"]
+    code, out, err = call("robust", *options, f"--out={tmp_path}", cache=cache)
+    assert code == 0, err
+    assert "OODGAT+, 3 members" in out
+    record = read_records(tmp_path / robust.STUDY.file)[0]
+    made = {(e["members"], e["dropping"]): e["metrics"] for e in record["ensembles"]}
+    assert [len(metrics["auroc"]) for metrics in made.values()] == [9, 9, 3, 3, 3, 3]
+    assert list(made) == [
+        (n, dropping) for n in (3, 5, 9) for dropping in (False, True)
+    ]
+    single = record["metrics"]["auroc"]
+    assert min(single) - 0.1 < np.mean(made[9, False]["auroc"]) < max(single) + 0.1

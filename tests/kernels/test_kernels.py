@@ -1,5 +1,7 @@
 """Native kernels against their definitions: bits, values, gradients, real graphs."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -93,7 +95,7 @@ def loss_and_gradient(method, graph, dtype=np.float32):
     sizes = {"hidden": 5, "heads": 3}
     module = recipes.module(methods.METHODS[method], sizes, 4)
     with jax.enable_x64(False):
-        params = module.init({"params": jax.random.key(0)}, graph)
+        params = jax.jit(module.init)({"params": jax.random.key(0)}, graph)
     params = jax.tree.map(lambda leaf: leaf.astype(dtype), params)
 
     @jax.jit
@@ -146,12 +148,12 @@ def test_gradients_of_feature_values(share):
     for path in ("native", "segment"):
         graph = graphs.build(sparse_dataset(share), path)
         module = models.OODGAT(4, 5, 3)
-        params = module.init({"params": jax.random.key(0)}, graph)
+        params = jax.jit(module.init)({"params": jax.random.key(0)}, graph)
 
         def loss(graph, module=module, params=params):
             return jnp.sum(jnp.sin(module.apply(params, graph).logits))
 
-        nodes = input_step(loss, graph, 0.1).nodes
+        nodes = jax.jit(functools.partial(input_step, loss, epsilon=0.1))(graph).nodes
         dense = not isinstance(nodes, sparse.SparseFeatures)
         moved.append(nodes if dense else nodes.values)
     assert np.mean(np.abs(moved[0] - moved[1]) > 1e-5) < 1e-3  # signs of tiny slopes

@@ -73,6 +73,7 @@ MODULE = models.GCNBatchNorm(3, len(TOY["params"]["scale"]))
 RUNNING = {"BatchNorm_0": {k: array(v) for k, v in TOY["running"].items()}}
 
 
+@jax.jit
 def trained(chosen):
     """Outputs in training mode, and the running statistics after it."""
     return models.apply_observed(
@@ -84,12 +85,12 @@ def trained(chosen):
 def loss(names, chosen, step=0, hyper=MARGIN | BOUNDED):
     outputs, _ = trained(chosen)
     terms = {name: losses.REGULARIZERS[name] for name in names}
-    objective = losses.compose(terms, losses.constant)
+    objective = jax.jit(losses.compose(terms, losses.constant))
     return objective(outputs, chosen, hyper, step, both_graphs())
 
 
 def test_gnnsafe_scores_of_a_network_with_running_statistics():
-    predict = partial(models.apply_running, MODULE, gcn_params(), RUNNING)
+    predict = jax.jit(partial(models.apply_running, MODULE, gcn_params(), RUNNING))
     graph = one_graph()
     close(predict(graph).logits, TOY["logits"])
     scores = detectors.DETECTORS["GNNSafe_coded"](predict, graph, None)
@@ -130,6 +131,7 @@ def test_nodesafe_losses(name):
     close(loss(terms, chosen, step[name]), TOY["nodesafe"][name])
 
 
+@jax.jit
 def gpn_predict(graph):
     values = {name: array(value) for name, value in FIELD["gpn"]["params"].items()}
     params = {
@@ -153,9 +155,11 @@ def gpn_split():
 def test_gpn_evidence_and_loss():
     outputs = gpn_predict(one_graph())
     close(jnp.exp(outputs.logits), FIELD["gpn"]["alpha"])
-    alone = gpn.evidence_of_features(gpn_predict, one_graph(), gpn_split())
+    evidence = jax.jit(partial(gpn.evidence_of_features, gpn_predict))
+    alone = evidence(one_graph(), gpn_split())
     close(jnp.exp(-alone), FIELD["gpn"]["evidence_features"])
-    found = gpn.objective(outputs, gpn_split(), {"entropy_weight": 1e-4})
+    objective = jax.jit(gpn.objective)
+    found = objective(outputs, gpn_split(), {"entropy_weight": 1e-4})
     close(found, sum(FIELD["gpn"]["loss"].values()))
 
 
@@ -165,7 +169,8 @@ def test_gebm_scores(edges):
     predict = partial(models.apply, module, gcn_params(batch_norm=False))
     none = np.zeros(NODES, bool)
     chosen = Split(np.array(TOY["labels"]), none, np.arange(NODES) < 9, none, none)
-    scores = detectors.gebm(edges=edges)(predict, one_graph("sparse"), chosen)
+    detector = jax.jit(partial(detectors.gebm(edges=edges), predict))
+    scores = detector(one_graph("sparse"), chosen)
     close(scores, FIELD["gebm"]["scores_with_edges" if edges else "scores"])
 
 
@@ -178,8 +183,10 @@ def test_grasp_scores(reselect):
     train = nodes < toy["train"]
     chosen = Split(np.zeros_like(nodes), nodes >= 40, train, labeled & ~train, ~labeled)
     graph = graphs.from_edges(np.zeros((len(logits), 1)), *np.array(toy["edges"]))
-    found = detectors.grasp_coded(
+    detector = detectors.grasp_coded(
         toy["rounds"], toy["alpha"], toy["delta"],
         share=toy["share"], top=toy["top"], reselect=reselect,
-    )(lambda _: Outputs(logits, logits, ()), graph, chosen)  # fmt: skip
+    )  # fmt: skip
+    score = jax.jit(partial(detector, lambda _: Outputs(logits, logits, ())))
+    found = score(graph, chosen)
     close(found, toy["scores_reselected" if reselect else "scores"])

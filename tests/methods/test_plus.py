@@ -29,25 +29,26 @@ def outputs(seed, nodes=64):
     return Outputs(logits, jnp.zeros((nodes, 4)), attention)
 
 
-def slopes(step, led_steps):
+def slopes(case, step, led_steps):
     def value(logits, attention):
         given = outputs(0)._replace(logits=logits, attention=attention)
         hyper = {"led_steps": led_steps}
-        return losses.consistency_led(given, make_case().split, hyper, step=step)
+        return losses.consistency_led(given, case.split, hyper, step=step)
 
     given = outputs(0)
-    return jax.grad(value, argnums=(0, 1))(given.logits, given.attention)
+    return jax.jit(jax.grad(value, argnums=(0, 1)))(given.logits, given.attention)
 
 
-def test_entropy_leads_at_first_and_follows_later():
-    logits, attention = slopes(step=99, led_steps=100.0)
+def test_entropy_leads_at_first_and_follows_later(case):
+    logits, attention = slopes(case, step=99, led_steps=100.0)
     assert not logits.any()
     assert all(leaf.any() for leaf in attention)
-    logits, attention = slopes(step=100, led_steps=100.0)
+    logits, attention = slopes(case, step=100, led_steps=100.0)
     assert logits.any()
     plain = jax.grad(
         lambda x: losses.consistency(outputs(0)._replace(logits=x), None, {})
-    )(outputs(0).logits)
+    )
+    plain = jax.jit(plain)(outputs(0).logits)
     np.testing.assert_allclose(logits, plain, rtol=1e-6)
 
 
@@ -64,10 +65,15 @@ def test_the_anchor_tells_the_sides_of_attention_apart(case):
 
 def test_weight_decay_spares_attention_vectors(case):
     module = recipes.module(PLUS, recipes.recipe(None, PLUS), 3)
-    params = module.init({"params": jax.random.key(0)}, case.graph)
+    params = jax.jit(module.init)({"params": jax.random.key(0)}, case.graph)
     optimizer = plus.adam_sparing_attention({"weight_decay": 0.1, "lr": 1.0})
-    nothing = jax.tree.map(jnp.zeros_like, params)
-    updates, _ = optimizer.update(nothing, optimizer.init(params), params)
+
+    @jax.jit
+    def step_without_gradient(params):
+        nothing = jax.tree.map(jnp.zeros_like, params)
+        return optimizer.update(nothing, optimizer.init(params), params)
+
+    updates, _ = step_without_gradient(params)
     moved = {
         path[-1].key: bool(leaf.any())
         for path, leaf in jax.tree_util.tree_leaves_with_path(updates)
@@ -84,22 +90,23 @@ def trained(case, steps, **settings):
     task = methods.assemble(PLUS, module)
     run = Run(jax.random.key(0), case.split, recipes.leaves(recipe, PLUS))
     schedule = recipes.schedule(PLUS, recipe)
-    state = loop.start(task, schedule, case.graph, run)
-
-    @jax.jit
-    def step(state):
-        return loop.train_step(task, case.graph, run, state)
-
-    states = [state]
+    start = jax.jit(lambda: loop.start(task, schedule, case.graph, run))
+    step = jax.jit(lambda state: loop.train_step(task, case.graph, run, state))
+    check = jax.jit(lambda *now: loop.check(task, schedule, case.graph, run, *now))
+    states = [start()]
     for _ in range(steps):
         state, loss = step(states[-1])
         states.append(state)
-    state = loop.check(task, schedule, case.graph, run, state, loss)
-    return run, task, [*states[:-1], state]
+    return run, task, [*states[:-1], check(state, loss)]
 
 
-def test_parameters_are_averaged_over_steps(case):
-    _, _, states = trained(case, 3)
+@pytest.fixture(scope="module")
+def after_three(case):
+    return trained(case, 3)
+
+
+def test_parameters_are_averaged_over_steps(case, after_three):
+    _, _, states = after_three
     average = states[0].params
     for number, state in enumerate(states[1:]):
         new = 1 - min(0.99, (number + 1) / (number + 10))
@@ -107,21 +114,22 @@ def test_parameters_are_averaged_over_steps(case):
     found = jax.tree.leaves(states[-1].aux.average)
     for ours, theirs in zip(found, jax.tree.leaves(average), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7)
-    _, _, off = trained(case, 2, averaging=0.0)
+    _, _, off = trained(case, 1, averaging=0.0)
     same = zip(
         *map(jax.tree.leaves, (off[-1].aux.average, off[-1].params)), strict=True
     )
     assert all(np.array_equal(*pair) for pair in same)
 
 
-def test_decay_fits_the_scale_of_the_features(case):
-    run, task, states = trained(case, 1)
+def test_decay_fits_the_scale_of_the_features(case, after_three):
+    run, task, states = after_three
     params, aux = jax.tree.map(jnp.asarray, (states[0].params, states[0].aux))
     scale = np.mean(np.sum(np.square(case.dataset.features), 1))
     np.testing.assert_allclose(aux.scale, scale, rtol=1e-5)
     kernel = params["params"]["OODGATLayer_0"]["Linear_0"]["kernel"]
     key = jax.random.key(1)
 
+    @jax.jit
     def loss(rate):
         chosen = run._replace(hyper={**run.hyper, "feature_decay": rate})
         return task.loss(params, aux, case.graph, chosen, 0, key)
@@ -170,8 +178,8 @@ def test_a_fused_score_is_a_nodes_own(case):
     assert 0 <= among.min() <= among.max() <= 1
 
 
-def test_a_model_keeps_the_quantiles_of_its_fit(case):
-    _, task, states = trained(case, 2)
+def test_a_model_keeps_the_quantiles_of_its_fit(case, after_three):
+    _, task, states = after_three
     kept = states[-1].best_aux.reference
     predicted = task.predict(states[-1].best, states[-1].best_aux, case.graph)
     np.testing.assert_allclose(kept, rank_fusion.reference(predicted), rtol=1e-5)

@@ -32,7 +32,7 @@ const card = (group, number) => {
 const groups = () => {
   byId("groups-about").textContent = meta.groups.length ?
     `Nodes called unknown at the model's own threshold, ${digits(meta.threshold)}, grouped by their ` +
-    `hidden layers (${meta.grouping}): candidates for new classes. Cohesion is 1 where a group is far ` +
+    `features and those around them (${meta.grouping}): candidates for new classes. Cohesion is 1 where a group is far ` +
     "from all others for its size, and near 0 where it is not. σ is a feature's standard deviation." :
     `There are no groups: ${meta.grouping}.`;
   byId("group-cards").append(...meta.groups.map(card));
