@@ -217,10 +217,11 @@ def _agreement(
 
 
 def _suggested(model: OODGATClassifier, labels: Labels, count: int) -> list[int]:
-    """Returns the suggestions among those that may be labeled, and are not yet."""
+    """Returns the first suggestions that may be labeled, and are not yet."""
     found = model.findings()
-    picked = review.picks(found, report.find_groups(found), count, labels.pool)
-    return [pick.node for pick in picked]
+    everyone = int(found.unlabeled.sum())
+    picked = review.picks(found, report.find_groups(found), everyone)
+    return [pick.node for pick in picked if labels.pool[pick.node]][:count]
 
 
 def _measure(model: OODGATClassifier, labels: Labels, test: np.ndarray) -> Measured:

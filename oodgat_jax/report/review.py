@@ -1,21 +1,17 @@
 """What to label next: the nodes whose label would tell most.
 
-A label tells of the nodes that are like its node. Nodes are suggested one after the
-other, each the one that comes nearest to the nodes called unknown, counting how much
-nearer it comes than any label that there is or is suggested already.
+Three reasons take turns: a node is typical of a group of unknown nodes, its score is
+next to the threshold, the members disagree on it. A neighbor of a node that is
+suggested already waits until nobody else is left, since it would tell the same.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from oodgat_jax.report import projection
 from oodgat_jax.report.findings import Findings
 from oodgat_jax.report.groups import Groups
-
-DIMENSIONS = 16
-FEWEST = 12  # nodes called unknown; with fewer, all unlabeled nodes count
-MOST = 2_000  # labels, nodes to tell of, and nodes to choose from: a sample of more
 
 
 class Suggestion(NamedTuple):
@@ -51,54 +47,52 @@ def suggest(findings: Findings, groups: Groups, count: int) -> list[Suggestion]:
     ]
 
 
-def picks(
-    findings: Findings,
-    groups: Groups,
-    count: int,
-    among: np.ndarray | None = None,
-    seed: int = 0,
-) -> list[Pick]:
-    """Returns the nodes of `suggest`.
-
-    Args:
-      findings: of a graph.
-      groups: of the same.
-      count: at most so many.
-      among: [N] bool, who may be suggested; every unlabeled node by default.
-      seed: for the samples of a large graph.
-    """
-    vectors = projection.directions(projection.reduce(groups.space, DIMENSIONS))
-    random = np.random.default_rng(seed)
-    free = findings.unlabeled if among is None else findings.unlabeled & among
-    told_of = _sample(_unknown_first(findings, findings.unlabeled, FEWEST), random)
-    candidates = _sample(_unknown_first(findings, free, count), random)
-    labeled = _sample(findings.codes >= 0, random)
-    near = np.maximum(vectors[told_of] @ vectors[candidates].T, 0.0)
-    best = (vectors[told_of] @ vectors[labeled].T).max(1, initial=0.0)
-    left = np.ones(len(candidates), bool)
+def picks(findings: Findings, groups: Groups, count: int) -> list[Pick]:
+    """Returns the nodes of `suggest`."""
     found: list[Pick] = []
-    while len(found) < count and left.any():
-        nearer = np.maximum(near - best[:, None], 0.0)
-        chosen = int(np.where(left, nearer.sum(0), -1.0).argmax())
-        found.append(_pick(groups, int(candidates[chosen]), nearer[:, chosen]))
-        best = np.maximum(best, near[:, chosen])
-        left[chosen] = False
+    for neighbors_wait in (True, False):
+        blocked = np.zeros(len(findings.score), bool)
+        blocked[[pick.node for pick in found]] = True
+        turns = _turns(findings, groups)
+        while turns and len(found) < count:
+            turn = turns.pop(0)
+            pick = next((each for each in turn if not blocked[each.node]), None)
+            if pick is None:
+                continue
+            found.append(pick)
+            turns.append(turn)
+            blocked[pick.node] = True
+            if neighbors_wait:
+                blocked[_neighbors(findings, pick.node)] = True
     return found
 
 
-def _unknown_first(findings: Findings, nodes: np.ndarray, least: int) -> np.ndarray:
-    """Returns those of some nodes [N] that are called unknown, or all if few are."""
-    unknown = nodes & findings.unknown
-    return unknown if unknown.sum() >= least else nodes
+def _turns(findings: Findings, groups: Groups) -> list[Iterator[Pick]]:
+    """Returns one queue of unlabeled nodes for each reason, best first."""
+    unlabeled = np.flatnonzero(findings.unlabeled)
+    gap = np.abs(findings.score[unlabeled] - findings.threshold)
+    near = unlabeled[np.argsort(gap, kind="stable")]
+    queues: list[Iterator[Pick]] = [
+        _one_per_group(groups),
+        (Pick(int(node), "score next to the threshold") for node in near),
+    ]
+    spread = findings.spread[unlabeled]
+    if spread.any():
+        apart = unlabeled[np.argsort(-spread, kind="stable")]
+        queues.append(Pick(int(node), "members disagree") for node in apart)
+    return queues
 
 
-def _sample(mask: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    nodes = np.flatnonzero(mask)
-    return nodes if len(nodes) <= MOST else random.choice(nodes, MOST, replace=False)
+def _one_per_group(groups: Groups) -> Iterator[Pick]:
+    """Yields the most typical node of every group, then the next of every group."""
+    most = max((len(group.typical) for group in groups.groups), default=0)
+    for place in range(most):
+        for number, group in enumerate(groups.groups, start=1):
+            if place < len(group.typical):
+                reason = f"typical of group {number}, {group.size} nodes"
+                yield Pick(int(group.typical[place]), reason)
 
 
-def _pick(groups: Groups, node: int, nearer: np.ndarray) -> Pick:
-    """Returns a node and the reason, which is the nodes that it is nearest to."""
-    told = f"nearest label to {np.count_nonzero(nearer):,} nodes"
-    group = groups.of_node[node]
-    return Pick(node, told if group < 0 else f"{told}, group {group + 1}")
+def _neighbors(findings: Findings, node: int) -> np.ndarray:
+    ends = np.searchsorted(findings.receivers, [node, node + 1])
+    return findings.senders[ends[0] : ends[1]]

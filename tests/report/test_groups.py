@@ -112,31 +112,28 @@ def test_many_nodes_join_the_nearest_group(monkeypatch, findings):
     assert adjusted_rand_score(blob[called], found.of_node[called]) > 0.9
 
 
-def test_suggestions_stand_for_what_no_label_is_like(findings, found):
-    picked = review.picks(findings, found, 8)
+def test_reasons_take_turns_and_neighbors_wait(findings, found):
+    picked = review.picks(findings, found, 9)
+    assert [pick.reason.split()[0] for pick in picked] == 3 * [
+        "typical",
+        "score",
+        "members",
+    ]
     nodes = [pick.node for pick in picked]
-    assert findings.unknown[nodes].all()
-    assert len({*nodes}) == 8
-    assert {node % 5 for node in nodes[:2]} == {3, 4}  # both that nobody labeled
-    vectors = projection.directions(projection.reduce(found.space, 16))
-    like = np.maximum(vectors @ vectors.T, 0)
-    like_labels = like[:, findings.codes >= 0].max(1)
-    nearer = np.maximum(like - like_labels[:, None], 0)[findings.unknown]
-    gain = np.where(findings.unknown, nearer.sum(0), -1)
-    assert nodes[0] == gain.argmax()
-    count, group = (nearer[:, nodes[0]] > 0).sum(), found.of_node[nodes[0]] + 1
-    assert picked[0].reason == f"nearest label to {count} nodes, group {group}"
-
-
-def test_who_may_be_suggested_and_everyone_in_the_end(findings, found, monkeypatch):
-    third = np.arange(len(findings.score)) % 5 == 3
-    some = [pick.node for pick in review.picks(findings, found, 8, third)]
-    assert len(some) == 8
-    assert third[some].all()
-    everyone = [pick.node for pick in review.picks(findings, found, 10**6)]
-    assert sorted(everyone) == np.flatnonzero(findings.unlabeled).tolist()
-    monkeypatch.setattr(review, "MOST", 50)
-    assert len(review.picks(findings, found, 10**6)) == 50
+    assert findings.unlabeled[nodes].all()
+    gaps = np.abs(findings.score - findings.threshold)
+    gaps[~findings.unlabeled] = np.inf
+    assert picked[1].node == gaps.argmin()
+    spreads = np.where(findings.unlabeled, findings.spread, -1)
+    assert picked[2].node == spreads.argmax()
+    edges = set(
+        zip(findings.receivers.tolist(), findings.senders.tolist(), strict=True)
+    )
+    assert not any((a, b) in edges for a in nodes for b in nodes if a != b)
+    # In the end, everyone comes.
+    everyone = review.picks(findings, found, 10**6)
+    nodes = [pick.node for pick in everyone]
+    assert sorted(nodes) == np.flatnonzero(findings.unlabeled).tolist()
 
 
 def test_a_suggestion_is_a_row_to_fill_in(findings, found):
@@ -146,6 +143,12 @@ def test_a_suggestion_is_a_row_to_fill_in(findings, found):
         assert row.predicted == findings.classes[findings.probabilities[node].argmax()]
         assert row.called_unknown == (findings.score[node] > findings.threshold)
         assert row.label == ""
+
+
+def test_one_member_cannot_disagree(findings, found):
+    alone = findings._replace(spread=np.zeros_like(findings.spread))
+    reasons = {pick.reason for pick in review.picks(alone, found, 30)}
+    assert not any("disagree" in reason for reason in reasons)
 
 
 def test_the_strongest_neighbors_come_first(findings):
