@@ -283,7 +283,8 @@ STUDY = Study(
     about="Whether groups of unknown nodes are the classes that were hidden, and what "
     "the nodes that `OODGATClassifier.review` suggests gain over random ones.",
     command="python -m experiments.unknown_groups --out=experiments/records \\\n"
-    "    --datasets=digits,cora --splits=1 --seeds=2 --set=max_steps=120",
+    "    --datasets=digits,cora,amazon-photo,coauthor-cs --method=oodgat-plus \\\n"
+    "    --splits=1 --seeds=2 --set=max_steps=121",
     trainings=every_training,
     tables=study.single(draw),
     note=note,
