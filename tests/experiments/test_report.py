@@ -67,7 +67,7 @@ def test_the_main_table_has_the_papers_figures_beside_ours(page):
     assert "over 9 runs" in shown
     assert (
         '<tr><th scope="row" class="text">digits</th><td class="text">MLP</td>'
-        "<td>+6.0 [+6.0, +6.0]</td><td>+7.0 [+7.0, +7.0]</td></tr>"
+        "<td>+6.0 (+6.0 to +6.0)</td><td>+7.0 (+7.0 to +7.0)</td></tr>"
     ) in shown
 
 
