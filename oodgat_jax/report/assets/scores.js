@@ -60,7 +60,7 @@ const histogram = () => {
     const score = atStep(STEPS * tick / 5);
     svg.append(draw("text", {x: toX(score), y: top + 14, class: "tick",
       "text-anchor": tick === 0 ? "start" : tick === 5 ? "end" : "middle"},
-      score.toFixed(2)));
+      (Math.round(100 * score) / 100 || 0).toFixed(2)));
   }
   svg.setAttribute("viewBox", `0 0 ${PLOT.width} ${top + PLOT.axis}`);
   const line = draw("line", {y1: 0, y2: top, class: "threshold"});
