@@ -246,30 +246,40 @@ def cells(
     entries: tuple[Entry, ...],
     ways: tuple[str, ...],
 ) -> list[Cell]:
-    """Returns the trainings of a data set, those chosen on test nodes last."""
+    """Returns the trainings of a data set, those chosen on test nodes last.
+
+    Shifts of one entry follow each other: they may share what they learn from.
+    """
     known = PROTOCOLS[protocol]
+    possible = [
+        (entry, shift)
+        for entry in entries
+        for shift in shifts
+        if (protocol, dataset, shift) not in IMPOSSIBLE
+        and shift in entry.shifts
+        and (known.has_exposure or not entry.exposed)
+    ]
     found = []
-    for shift in shifts:
-        if (protocol, dataset, shift) in IMPOSSIBLE:
-            continue
-        possible = [
-            entry
-            for entry in entries
-            if shift in entry.shifts and (known.has_exposure or not entry.exposed)
+    if "validation" in ways:
+        found += [Cell(protocol, dataset, s, e, e.chosen_by) for e, s in possible]
+    if "test" in ways:  # on a second graph nothing can be chosen in training
+        found += [
+            Cell(protocol, dataset, shift, entry, BY_TEST)
+            for entry, shift in possible
+            if entry.oracle and shift == "label"
         ]
-        if "validation" in ways:
-            found += [Cell(protocol, dataset, shift, e, e.chosen_by) for e in possible]
-        # On a second graph nothing can be chosen in training.
-        if "test" in ways and shift == "label":
-            found += [
-                Cell(protocol, dataset, shift, e, BY_TEST) for e in possible if e.oracle
-            ]
     return found
 
 
-@functools.lru_cache(maxsize=1)
+def learned(cell: Cell) -> Cell:
+    """Returns what decides the training of a cell, besides its recipe and seeds."""
+    other = cell.shift in OTHER_GRAPH and not cell.entry.exposed
+    return cell._replace(shift=" or ".join(OTHER_GRAPH)) if other else cell
+
+
+@functools.lru_cache(maxsize=3)
 def shifted(protocol: str, dataset: Any, shift: str, load: Callable) -> Shift:
-    """Returns the data set under a protocol; the last one is remembered."""
+    """Returns the data set under a protocol; those of one data set are remembered."""
     return PROTOCOLS[protocol].shift(load(dataset), shift)
 
 

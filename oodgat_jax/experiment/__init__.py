@@ -8,6 +8,7 @@ from oodgat_jax.experiment.execution import (
     execute,
     keys,
     make_runs,
+    score_again,
     split_seeds,
 )
 from oodgat_jax.experiment.result import (
@@ -41,6 +42,7 @@ __all__ = [
     "open_dataset",
     "records",
     "run",
+    "score_again",
     "split_seeds",
     "table",
     "without_failed",

@@ -132,6 +132,34 @@ def execute(
     )
 
 
+def score_again(result: Result, scored_on: Scored, kernel: str = "auto") -> Result:
+    """Returns the result of runs that are trained already, on another graph.
+
+    Args:
+      result: of runs whose graph was in one place.
+      scored_on: what to score; it begins with the nodes learned from.
+      kernel: of products with the graph, one of `graphs.KERNELS`.
+    """
+    began = time.perf_counter()
+    seeds = list(dict.fromkeys(result.split_seeds.tolist()))
+    drawn = _draw(scored_on.draw, scored_on.dataset, seeds)
+    places = [seeds.index(seed) for seed in result.split_seeds]
+    splits = protocols.stack([drawn[place] for place in places])
+    graph = graphs.build(scored_on.dataset, kernel)
+    found = evaluation.trained(result.states), graph, splits
+    scored = evaluation.score(result.task, *found, result.definition.detectors)
+    return result._replace(
+        graph=graph,
+        splits=splits,
+        logits=scored.logits,
+        predictions=scored.predictions,
+        scores={name: scored.scores[name] for name in result.definition.detectors},
+        metrics=without_failed(scored.metrics, result.states),
+        split_digest=protocols.digest(protocols.stack(drawn)),
+        seconds=time.perf_counter() - began,
+    )
+
+
 def keys(seeds: Sequence[int]) -> Array:
     """Returns the PRNG keys of model seeds: [S]."""
     for seed in seeds:

@@ -108,6 +108,25 @@ void total(const ForwardArgs& args, const Block& block, float scale, Scratch& sc
   }
 }
 
+// Sums of a receiver and head, scaled. It knows no H, so that `gather`, which is most
+// of the code here, is compiled once for all numbers of heads.
+template <bool kBoth>
+struct FinishForward {
+  const ForwardArgs& args;
+  const float* factors;  // [receivers of the block, H]
+  int64_t first;         // receiver
+
+  void operator()(int64_t i, int64_t k, int64_t from, int64_t count, const float* a,
+                  const float* b) const {
+    const int64_t heads = args.shape.heads;
+    const float factor = factors[(i - first) * heads + k];
+    const int64_t to = (i * heads + k) * args.shape.width + from;
+    for (int64_t d = 0; d < count; ++d) args.out[to + d] = factor * a[d];
+    if (!kBoth) return;
+    for (int64_t d = 0; d < count; ++d) args.signed_out[to + d] = factor * b[d];
+  }
+};
+
 template <int H>
 void forward(const ForwardArgs& args) {
   const Shape& shape = args.shape;
@@ -123,17 +142,11 @@ void forward(const ForwardArgs& args) {
     if (!args.logit.bounded) fill_largest<H>(args, block, scratch);
     prepare<H, false>(args.logit, args.dropout, args.edges, block, heads, scratch);
     total<H>(args, block, scale, scratch, factors.data());
-    auto finish = [&](int64_t i, int64_t k, int64_t from, int64_t count,
-                      const float* a, const float* b) {
-      const float factor = factors[(i - block.first) * heads + k];
-      const int64_t to = (i * heads + k) * width + from;
-      for (int64_t d = 0; d < count; ++d) args.out[to + d] = factor * a[d];
-      if (!args.signed_out) return;
-      for (int64_t d = 0; d < count; ++d) args.signed_out[to + d] = factor * b[d];
-    };
     if (args.signed_out) {
+      const FinishForward<true> finish{args, factors.data(), block.first};
       gather<true>(block, scratch, source, finish);
     } else {
+      const FinishForward<false> finish{args, factors.data(), block.first};
       gather<false>(block, scratch, source, finish);
     }
     i = block.last;
@@ -216,6 +229,23 @@ void start_senders(const BackwardArgs& args, const Block& block, Scratch& scratc
   }
 }
 
+// Gradients of a sender and head, from the sums over its receivers.
+struct FinishBackward {
+  const BackwardArgs& args;
+  float scale;
+
+  void operator()(int64_t j, int64_t k, int64_t from, int64_t count, const float* a,
+                  const float* b) const {
+    const int64_t node = j * args.shape.heads + k;
+    const int64_t at = node * args.shape.width + from;
+    for (int64_t d = 0; d < count; ++d) args.d_h[at + d] = scale * a[d];
+    const auto [plain, signed_one] = dots(args.h + at, a, b, count);
+    args.d_sender[node] +=
+        args.logit.sign * scale *
+        (args.logit.linear * plain + args.logit.absolute * signed_one);
+  }
+};
+
 template <int H>
 void backward(const BackwardArgs& args) {
   const Shape& shape = args.shape;
@@ -225,15 +255,7 @@ void backward(const BackwardArgs& args) {
   const Readable rows(args.gradient, shape.rows * heads * width);
   const Source source{&rows, heads, width};
   const float scale = args.dropout ? args.dropout->scale : 1.0f;
-  auto finish = [&](int64_t j, int64_t k, int64_t from, int64_t count, const float* a,
-                    const float* b) {
-    const int64_t node = j * heads + k, at = node * width + from;
-    for (int64_t d = 0; d < count; ++d) args.d_h[at + d] = scale * a[d];
-    const auto [plain, signed_one] = dots(args.h + at, a, b, count);
-    args.d_sender[node] +=
-        args.logit.sign * scale *
-        (args.logit.linear * plain + args.logit.absolute * signed_one);
-  };
+  const FinishBackward finish{args, scale};
   for (int64_t j = 0; j < shape.columns;) {
     const Block block = block_at(args.edges, j);
     if (args.logit.bounded) {

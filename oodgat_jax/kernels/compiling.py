@@ -4,6 +4,9 @@ The compiled file is loaded as code. It is therefore only taken from a folder th
 the user's and closed to others, under a name that holds the digest of all that it was
 made from and the digest of its own content: a file that is stale, half-written or
 changed is never loaded.
+
+Nothing here needs JAX: run as a script, this file compiles the library, so that a
+process that is still importing JAX can have it made meanwhile.
 """
 
 import concurrent.futures
@@ -21,9 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import jax.ffi
 import jaxlib
-import pooch
 
 CACHE_DIR_VARIABLE = "OODGAT_CACHE_DIR"
 FOLDER_VARIABLE = "OODGAT_KERNELS_DIR"  # instead of CACHE/kernels
@@ -33,7 +34,6 @@ COMPILERS = ("c++", "g++", "clang++")
 TIMEOUT = 600  # seconds
 _COMMON = (
     "-std=c++17",
-    "-O3",
     "-fPIC",
     "-fopenmp-simd",
     "-fno-math-errno",
@@ -41,6 +41,9 @@ _COMMON = (
     "-ffp-contract=fast",
     "-Wno-psabi",
 )
+# What only hands arrays on is compiled quickly.
+_OPTIMIZED, _QUICKLY = ("-O3",), ("-O1",)
+_GLUE = ("ffi.cc",)
 # Tried in turn: what a compiler or a CPU does not know makes the first ones fail.
 _TARGETS = (("-march=native", "-mprefer-vector-width=512"), ("-march=native",), ())
 
@@ -99,6 +102,9 @@ def digest(compiler: Compiler) -> str:
         *compiler.command,
         compiler.version,
         *_COMMON,
+        *_OPTIMIZED,
+        *_QUICKLY,
+        *_GLUE,
         *(flag for target in _TARGETS for flag in target),
         *_more_flags(),
         _cpu(),
@@ -109,8 +115,7 @@ def digest(compiler: Compiler) -> str:
 
 def make_folder() -> Path:
     """Returns the folder of compiled files, which only the user can enter."""
-    cache = os.environ.get(CACHE_DIR_VARIABLE) or pooch.os_cache("oodgat-jax")
-    folder = Path(os.environ.get(FOLDER_VARIABLE) or Path(cache) / "kernels").absolute()
+    folder = Path(os.environ.get(FOLDER_VARIABLE) or _cache() / "kernels").absolute()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -125,6 +130,14 @@ def make_folder() -> Path:
             f"a folder you can write to"
         ) from error
     return folder
+
+
+def _cache() -> Path:
+    if os.environ.get(CACHE_DIR_VARIABLE):
+        return Path(os.environ[CACHE_DIR_VARIABLE])
+    import pooch  # takes longer than all the rest
+
+    return Path(pooch.os_cache("oodgat-jax"))
 
 
 def find(folder: Path, key: str) -> Path | None:
@@ -167,13 +180,21 @@ def _build(compiler: Compiler, to: Path) -> None:
     """Compiles for this very CPU, else for any; all sources at the same time."""
     failed = "no source"
     for target in _TARGETS:
-        flags = [*_COMMON, *target, *_more_flags(), "-isystem", jax.ffi.include_dir()]
+        begin = [*compiler.command, *_COMMON, *target, "-isystem", _jaxlib_headers()]
         objects = [to.with_name(f"{path.stem}.o") for path in _sources("*.cc")]
         commands = [
-            [*compiler.command, *flags, "-c", str(source), "-o", str(built)]
+            [
+                *begin,
+                *_level(source),
+                *_more_flags(),
+                "-c",
+                str(source),
+                "-o",
+                str(built),
+            ]
             for source, built in zip(_sources("*.cc"), objects, strict=True)
         ]
-        link = [*compiler.command, *flags, "-shared", *map(str, objects), "-o", str(to)]
+        link = [*begin, *_more_flags(), "-shared", *map(str, objects), "-o", str(to)]
         with concurrent.futures.ThreadPoolExecutor(len(commands)) as pool:
             done = list(pool.map(_try, commands))
         done += [_try(link)] if not any(done) else []
@@ -181,6 +202,15 @@ def _build(compiler: Compiler, to: Path) -> None:
             return
         failed = next(filter(None, done))
     raise CompileError(f"{shlex.join(compiler.command)} failed: {failed}")
+
+
+def _level(source: Path) -> tuple[str, ...]:
+    return _QUICKLY if source.name in _GLUE else _OPTIMIZED
+
+
+def _jaxlib_headers() -> str:
+    """Returns what `jax.ffi.include_dir()` does, without importing JAX."""
+    return str(Path(jaxlib.__path__[0]) / "include")
 
 
 def _try(command: list[str]) -> str | None:
@@ -259,3 +289,9 @@ def _locked(folder: Path) -> Iterator[None]:
             yield
     except ImportError:
         yield
+
+
+if __name__ == "__main__":
+    os.nice(5)  # the process that waits for it has other work to do
+    with contextlib.suppress(CompileError, OSError):  # who needs it will hear why
+        library()

@@ -75,7 +75,7 @@ inline void add_rows(const Entry* entry, const Entry* end, const Source& source,
 // Columns [from, from + count) of every owner and head of a block.
 template <int W, int V, bool kExact, bool kBoth, class Finish>
 void gather_columns(const Block& block, const Scratch& scratch, const Source& source,
-                    int64_t from, int64_t count, Finish& finish) {
+                    int64_t from, int64_t count, const Finish& finish) {
   float a[kMostLanes], b[kMostLanes];
   for (int64_t k = 0; k < source.heads; ++k) {
     const Entry* list = scratch.lists.data() + k * scratch.list_size;
@@ -93,7 +93,7 @@ void gather_columns(const Block& block, const Scratch& scratch, const Source& so
 
 template <int W, int V, bool kBoth, class Finish>
 void gather_exact_or_not(const Block& block, const Scratch& scratch,
-                         const Source& source, int64_t from, Finish& finish) {
+                         const Source& source, int64_t from, const Finish& finish) {
   const int64_t count = std::min<int64_t>(V * W, source.width - from);
   if (count == V * W) {
     gather_columns<W, V, true, kBoth>(block, scratch, source, from, count, finish);
@@ -106,7 +106,7 @@ void gather_exact_or_not(const Block& block, const Scratch& scratch,
 // columns, A, B) is called for each.
 template <bool kBoth, class Finish>
 void gather(const Block& block, const Scratch& scratch, const Source& source,
-            Finish& finish) {
+            const Finish& finish) {
   constexpr int kHalf = kLanes > 4 ? kLanes / 2 : 4;
   if (source.width <= 4) {
     return gather_exact_or_not<4, 1, kBoth>(block, scratch, source, 0, finish);

@@ -9,7 +9,7 @@ from support import binaries
 
 from experiments import field
 from experiments.support import field_plan as plan
-from experiments.support import field_table, study
+from experiments.support import field_table, study, trainings
 from experiments.support.study_flags import RECORDS
 from oodgat_jax import datasets, splits
 from oodgat_jax.methods import METHODS, choosing
@@ -69,6 +69,25 @@ def test_what_is_recorded_is_only_drawn_again(ending, call):
     for more in (["--from_records"], TINY):
         assert call(*more, f"--out={folder}")[:2] == (0, out)
     assert (folder / field.STUDY.file).read_bytes() == before
+
+
+def test_shifts_to_another_graph_share_one_training(call, tmp_path):
+    flags = [*TINY, "--methods=nodesafe"]
+    trained = mock.Mock(wraps=trainings.execute)
+    with mock.patch.object(trainings, "execute", trained):
+        assert call(*flags, "--shifts=structure,feature", f"--out={tmp_path}")[0] == 0
+        assert trained.call_count == 1
+        alone = tmp_path / "alone"
+        assert call(*flags, "--shifts=feature", f"--out={alone}")[0] == 0
+        assert trained.call_count == 2
+    structure, shared = read_records(tmp_path / field.STUDY.file)
+    (feature,) = read_records(alone / field.STUDY.file)
+    changing = {"seconds", "made", "time"}
+    assert {k: v for k, v in shared.items() if k not in changing} == {
+        k: v for k, v in feature.items() if k not in changing
+    }
+    assert structure["metrics"]["auroc"] != shared["metrics"]["auroc"]
+    assert structure["metrics"]["accuracy"] == shared["metrics"]["accuracy"]
 
 
 @pytest.mark.parametrize(
