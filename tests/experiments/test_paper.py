@@ -10,10 +10,11 @@ from absl import flags
 from support import binaries
 from support.example_records import record
 
-from experiments import edge_removal, paper
+from experiments import edge_removal, end_to_end, paper, tune
 from experiments.support import paper_plan, paper_state, study_flags
 from experiments.support.studies import STUDIES
 from oodgat_jax.cli import shared_flags
+from oodgat_jax.methods import recipes
 from oodgat_jax.records import append_records
 from oodgat_jax.types import InputError
 
@@ -67,6 +68,15 @@ def test_the_plan_names_every_study_and_writes_nothing(call, tmp_path):
 def _steps(names):
     found = paper_plan.Names(list(names), ["cora"], [])
     return paper_plan.steps(found, study_flags.RECORDS, quick=True)
+
+
+@pytest.mark.parametrize("method", end_to_end.TABLE_METHODS)
+def test_the_grid_is_a_part_of_the_papers_and_has_every_methods_settings(method):
+    recipe = recipes.recipe("cora", method)
+    axes = paper_plan.GKDE_GRID if method == "gkde" else paper_plan.GRID
+    for name, values in tune.parse_grid(axes, recipe).items():
+        assert set(values) <= set(tune.PAPER_GRID[name])
+        assert recipe[name] in values
 
 
 def test_every_step_has_flags_that_exist_and_can_be_chosen():
