@@ -53,7 +53,7 @@ def test_nothing_is_compiled_beside_an_accelerator(monkeypatch):
 
 
 def test_the_package_alone_begins_nothing(monkeypatch):
-    """Only `python -m` does, which is what sys.argv says while it looks for a binary."""
+    """Only `python -m` does: sys.argv says so while it looks for the binary."""
     begun = []
     monkeypatch.setattr(kernels_ahead, "begin", begun.append)
     for argv, times in ((["pytest"], 0), (["-m", "--splits=1"], 1)):
