@@ -19,8 +19,8 @@ Runs that are recorded there with the same settings are not trained again. Hours
 cores for all of it. Exit code 2: the input was wrong; 1: every run failed.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -40,7 +40,6 @@ from oodgat_jax.types import Dataset, Split
 
 FLAGS = flags.FLAGS
 WAYS = ("validation", "test")
-_last: dict[str, Any] = {}  # what was trained, and its result
 OWN: app.Definitions = {
     "protocol": (
         flags.DEFINE_string,
@@ -77,6 +76,14 @@ OWN: app.Definitions = {
 }
 
 
+@dataclasses.dataclass
+class Last:
+    """The last training of this command."""
+
+    learned: tuple[Cell, recipes.Recipe] | None = None  # what it depends on
+    result: experiment.Result | None = None
+
+
 def main() -> int | None:
     """Trains what is missing, then draws."""
     return study.run(STUDY)
@@ -95,9 +102,9 @@ def every_training() -> list[Training]:
     check_names("data set of this protocol", datasets, protocol.datasets)
     shifts = tuple(s for s in FLAGS.shifts if s in protocol.shifts)
     chosen = tuple(entries[name] for name in names)
-    load = trainings.loader()
+    load, last = trainings.loader(), Last()
     return [
-        _training(cell, recipe, load)
+        _training(cell, recipe, load, last)
         for name in datasets
         for cell, recipe in _with_recipes(
             plan.cells(FLAGS.protocol, name, shifts, chosen, tuple(FLAGS.choose))
@@ -112,7 +119,7 @@ def _with_recipes(cells: Sequence[Cell]) -> list[tuple[Cell, recipes.Recipe]]:
 
 
 def _training(
-    cell: Cell, recipe: recipes.Recipe, load: Callable[[str], Dataset]
+    cell: Cell, recipe: recipes.Recipe, load: Callable[[str], Dataset], last: Last
 ) -> Training:
     protocol, definition = plan.PROTOCOLS[cell.protocol], plan.definition(cell)
     seeds = protocol.split_seeds(FLAGS.runs), protocol.model_seeds(FLAGS.runs)
@@ -121,7 +128,7 @@ def _training(
     title = f"{cell.entry.name} on {cell.dataset}, {cell.shift} ({cell.chosen_by})"
 
     def run(missing: Sequence[Keys]) -> Iterable[list[Record]]:
-        result = train(cell, recipe, *seeds, load, title)
+        result = train(cell, recipe, *seeds, load, title, last)
         records = experiment.records(result)
         if plan.has_ensemble(cell, seeds[1]):
             records += _of_ensemble(result, records)
@@ -138,6 +145,7 @@ def train(
     model_seeds: Sequence[int],
     load: Callable[[str], Dataset],
     title: str,
+    last: Last,
 ) -> experiment.Result:
     """Trains the runs of a cell and measures them, ID positive too.
 
@@ -146,9 +154,9 @@ def train(
     """
     shift = plan.shifted(cell.protocol, cell.dataset, cell.shift, load)
     scored = plan.scored(cell, shift)
-    learned = plan.learned(cell), recipe, list(split_seeds), list(model_seeds), load
-    if scored is not None and _last.get("learned") == learned:
-        result = experiment.score_again(_last["result"], scored, FLAGS.kernel)
+    learned = plan.learned(cell), recipe
+    if scored is not None and last.result is not None and last.learned == learned:
+        result = experiment.score_again(last.result, scored, FLAGS.kernel)
     else:
         result = trainings.execute(
             title,
@@ -161,7 +169,7 @@ def train(
             draw=plan.draw_for(cell, shift.draw),
             scored_on=scored,
         )
-        _last.update(learned=learned, result=result)
+        last.learned, last.result = learned, result
     measured = {
         name: found | _known_positive(result.scores[name], result.splits)
         for name, found in result.metrics.items()
