@@ -157,7 +157,7 @@ def find(folder: Path, key: str) -> Path | None:
 def _compile(compiler: Compiler, folder: Path, key: str) -> Path:
     print(
         f"Compiling the CPU kernels with {Path(compiler.command[0]).name}: once, "
-        f"about ten seconds ...",
+        f"a few seconds ...",
         file=sys.stderr,
         flush=True,
     )
