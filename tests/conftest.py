@@ -45,13 +45,9 @@ LONG = (
 # Files whose numbers are those of the code as users have it compiled. Elsewhere
 # compiling is most of the time, and optimizing most of that.
 OPTIMIZED = (
-    "test_attention.py",
-    "test_gatv2_attention.py",
-    "test_losses.py",
     "test_kernels_agree.py",
     "test_reference.py",
     "test_sparse.py",
-    "test_train.py",
 )
 
 
