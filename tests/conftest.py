@@ -45,7 +45,6 @@ LONG = (
 # Files whose numbers are those of the code as users have it compiled. Elsewhere
 # compiling is most of the time, and optimizing most of that.
 OPTIMIZED = (
-    "test_kernels_agree.py",
     "test_reference.py",
     "test_sparse.py",
 )

@@ -94,9 +94,14 @@ def sparse_dataset(share):
 def loss_and_gradient(method, graph, dtype=np.float32):
     sizes = {"hidden": 5, "heads": 3}
     module = recipes.module(methods.METHODS[method], sizes, 4)
-    with jax.enable_x64(False):
-        params = jax.jit(module.init)({"params": jax.random.key(0)}, graph)
-    params = jax.tree.map(lambda leaf: leaf.astype(dtype), params)
+    shapes = jax.eval_shape(module.init, {"params": jax.random.key(0)}, graph)
+    random = np.random.default_rng(0)
+
+    def draw(leaf):
+        largest = (6 / sum(leaf.shape)) ** 0.5
+        return random.uniform(-largest, largest, leaf.shape).astype(dtype)
+
+    params = jax.tree.map(draw, shapes)
 
     @jax.jit
     def measure(params, graph):
