@@ -126,8 +126,9 @@ def _one(dataset, method, recipe, split: Split, members, line) -> dict[str, floa
     model = OODGATClassifier(method, members=members, settings=recipe, directed=True)
     model.fit(dataset.features, edges, labels, validation=held_out, progress=line)
     answer = model.answer()
+    area = jax.jit(metrics.auroc)
     areas = [
-        float(metrics.auroc(scores, split.is_ood, split.test))
+        float(area(scores, split.is_ood, split.test))
         for scores in (answer.score, *answer.member_scores)
     ]
     values = {"auroc": areas[0], "auroc_member": float(np.mean(areas[1:]))}

@@ -157,7 +157,7 @@ def _judged(result: experiment.Result, detector: str) -> Keys:
 
     Of the stage ensembles, also what the runs of a split say together.
     """
-    area = jax.vmap(metrics.auroc)
+    area = jax.jit(jax.vmap(metrics.auroc))
     found = area(result.scores[detector], result.splits.is_ood, result.splits.val)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     keys = {"validation_auroc": np.asarray(found).tolist(), "made": now}

@@ -17,7 +17,15 @@ from oodgat_jax.types import Split
 
 REFERENCE = pathlib.Path(__file__).parent / "reference" / "metrics.json"
 NUMBER_OF_CLASSES = {"weighted_f1": 4, "best_threshold": 4}  # where it is an argument
-NAMES = ("auroc", "aupr", "fpr95", "fpr95_paper", "fpr_near_tpr", "accuracy", "evaluate")
+NAMES = (
+    "auroc",
+    "aupr",
+    "fpr95",
+    "fpr95_paper",
+    "fpr_near_tpr",
+    "accuracy",
+    "evaluate",
+)
 NAMES += ("validation_score", *NUMBER_OF_CLASSES)
 # Compiled, as they are used; one test calls them all eagerly.
 metrics = types.SimpleNamespace(

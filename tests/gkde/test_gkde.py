@@ -23,6 +23,7 @@ from oodgat_jax.methods import METHODS
 from oodgat_jax.types import Outputs
 
 METHOD = METHODS["gkde"]
+accuracy, auroc = jax.jit(metrics.accuracy), jax.jit(metrics.auroc)
 HYPER = {
     "lr": 0.01,
     "weight_decay": 0.0,
@@ -276,7 +277,7 @@ def test_extras_belong_to_their_run(module, case, trained):
         np.testing.assert_array_equal(alone[0], runs.extra["prior"][number])
         teacher = runs.extra["teacher"][number]
         np.testing.assert_allclose(np.exp(teacher).sum(-1), 1, rtol=1e-5)
-        assert metrics.accuracy(teacher, split, split.test) > 0.9
+        assert accuracy(teacher, split, split.test) > 0.9
 
 
 def test_extras_do_not_leak(module, case, trained):
@@ -305,7 +306,7 @@ def test_vacuity_finds_the_other_community(module, case, trained):
     logits, scores = evaluation.score_all(task, *found)
     for number in range(2):
         split = jax.tree.map(lambda leaf, n=number: leaf[n], runs.split)
-        assert metrics.accuracy(logits[number], split, split.test) > 0.9
+        assert accuracy(logits[number], split, split.test) > 0.9
         for name in names:
-            found = metrics.auroc(scores[name][number], split.is_ood, split.test)
+            found = auroc(scores[name][number], split.is_ood, split.test)
             assert found > 0.9, name

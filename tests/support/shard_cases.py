@@ -20,7 +20,6 @@ from oodgat_jax import (
     graphs,
     kernels,
     methods,
-    metrics,
     splits,
     training,
 )
@@ -184,7 +183,7 @@ def detectors():
         np.testing.assert_allclose(
             found.scores[name], scores[name], rtol=1e-3, atol=1e-5, err_msg=name
         )
-    expected = jax.vmap(metrics.evaluate)(scores["ATT"], logits, runs.split)
+    expected = evaluation.evaluate(scores["ATT"], logits, runs.split)
     for name, values in expected.items():
         np.testing.assert_allclose(found.metrics["ATT"][name], values, atol=1e-6)
 
