@@ -45,9 +45,23 @@ def folder(tmp_path_factory):
     return folder
 
 
+def write(out, records, cache):
+    flags = f"--out={out}", f"--records_dir={records}"
+    return binaries.call("report", *flags, cache=cache)
+
+
 @pytest.fixture(scope="module")
-def page(folder):
-    return report.draw(folder)
+def path(folder, tmp_path_factory, cache):
+    """The file that the command writes."""
+    out = tmp_path_factory.mktemp("page")
+    code, _, err = write(out, folder, cache)
+    assert (code, err) == (0, "")
+    return out / "report.html"
+
+
+@pytest.fixture(scope="module")
+def page(path):
+    return path.read_text(encoding="utf-8")
 
 
 def part(page, title):
@@ -204,22 +218,11 @@ def test_what_cannot_be_shown_is_named(tmp_path, prepare, message):
         report.draw(tmp_path / "records")
 
 
-def test_the_command_writes_the_page_or_leaves_the_old_one(
-    tmp_path, folder, page, cache
-):
-    def call(records):
-        flags = f"--out={tmp_path}", f"--records_dir={records}"
-        return binaries.call("report", *flags, cache=cache)
-
-    code, _, err = call(folder)
-    assert (code, err) == (0, "")
-    assert (tmp_path / "report.html").read_text(encoding="utf-8") == page
-    wrong = tmp_path / "wrong"
-    wrong.mkdir()
-    _damage(wrong)
-    code, _, err = call(wrong)
+def test_records_that_cannot_be_read_leave_the_old_page(tmp_path, path, page, cache):
+    _damage(tmp_path)
+    code, _, err = write(path.parent, tmp_path, cache)
     assert (code, err.count("\n")) == (2, 1)
-    assert (tmp_path / "report.html").read_text(encoding="utf-8") == page
+    assert path.read_text(encoding="utf-8") == page
 
 
 # In a browser
