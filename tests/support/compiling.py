@@ -1,7 +1,10 @@
 """How programs are compiled in the tests: as for users, or in a third of the time."""
 
+import functools
+
 import jax
 from jax._src import compiler  # XLA's options have no public door for a whole process
+from jax._src.interpreters import mlir
 
 # Most of the time of compiling goes into emitters that make loops fast, and into
 # dividing a program for several threads.
@@ -11,6 +14,9 @@ OPTIONS = {
 }
 FLAGS = " ".join(f"--{name}={str(value).lower()}" for name, value in OPTIONS.items())
 _usual = compiler.get_compile_options
+
+# Making this anew is a fifth of the time of a small program; there are thousands.
+mlir.make_ir_context = functools.cache(mlir.make_ir_context)
 
 
 def use(quick: bool) -> None:
