@@ -196,7 +196,8 @@ STUDY = Study(
     command="python -m experiments.no_ood_labels --out=experiments/records \\\n"
     "    --datasets=cora,amazon-computers,amazon-photo,coauthor-cs,digits\n"
     "python -m experiments.no_ood_labels --out=experiments/records \\\n"
-    "    --datasets=cora,amazon-photo,digits --method=oodgat-plus",
+    "    --datasets=cora,amazon-computers,amazon-photo,coauthor-cs,digits \\\n"
+    "    --method=oodgat-plus",
     trainings=every_training,
     tables=study.single(draw),
     note=note,
