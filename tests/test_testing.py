@@ -3,6 +3,7 @@
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import oodgat_jax as og
@@ -105,8 +106,22 @@ class Unmoved(nn.Module):
         return Outputs(x, x, ())
 
 
+class Unkeyed(nn.Module):
+    """Draws its dropout outside of JAX, whatever the key."""
+
+    num_classes: int
+
+    @nn.compact
+    def __call__(self, graph, rates=None):
+        x = Linear(self.num_classes)(graph.nodes)
+        if rates is not None:
+            x = x * (1 + rates.hidden * np.random.default_rng().random())
+        return Outputs(x, x, ())
+
+
 @pytest.mark.parametrize(
-    ("module", "contract"), [(Centered, "sharded"), (Unmoved, "renumbering")]
+    ("module", "contract"),
+    [(Centered, "sharded"), (Unmoved, "renumbering"), (Unkeyed, "same key")],
 )
 def test_a_wrong_backbone_is_found(module, contract):
     with pytest.raises(AssertionError, match=contract):
