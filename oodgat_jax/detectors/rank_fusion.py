@@ -26,10 +26,19 @@ def fused(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
     """
     outputs = predict(graph)
     kept = outputs.reference or (reference(outputs),)
+    return weighted(ranks(outputs, kept[0]))
+
+
+def ranks(outputs: Outputs, quantiles: Array) -> Array:
+    """Returns the ranks of ENT and of ATT among quantiles [2, Q], in [0, 1]: [2, N]."""
     grid = jnp.linspace(0.0, 1.0, QUANTILES)
-    pairs = zip(_scores(outputs), kept[0], strict=True)
-    ranks = [jnp.interp(scores, cuts, grid) for scores, cuts in pairs]
-    return WEIGHTS[0] * ranks[0] + WEIGHTS[1] * ranks[1]
+    pairs = zip(_scores(outputs), quantiles, strict=True)
+    return jnp.stack([jnp.interp(scores, cuts, grid) for scores, cuts in pairs])
+
+
+def weighted(found: Array) -> Array:
+    """Returns the weighted mean of two ranks: [2, N] -> [N]."""
+    return WEIGHTS[0] * found[0] + WEIGHTS[1] * found[1]
 
 
 def reference(outputs: Outputs) -> Array:

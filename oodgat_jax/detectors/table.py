@@ -20,6 +20,7 @@ from oodgat_jax.detectors.basic import (
 from oodgat_jax.detectors.cagcn import cagcn
 from oodgat_jax.detectors.dirichlet import dirichlet_energy
 from oodgat_jax.detectors.distance import COVARIANCES, LAYERS, knn, mahalanobis
+from oodgat_jax.detectors.fitted_fusion import fitted
 from oodgat_jax.detectors.gebm import gebm
 from oodgat_jax.detectors.grasp import GRASP_SCORES, grasp
 from oodgat_jax.detectors.grasp_coded import grasp_coded
@@ -62,6 +63,7 @@ DETECTORS: Registry[Detector] = Registry(
         "ATT": attention,
         "ATT_printed": attention_printed,
         "FUSED": fused,
+        "FUSED+fit": fitted,
         "MSP": msp,
         "maxlogit": max_logit,
         "aleatoric": aleatoric,
@@ -73,14 +75,16 @@ DETECTORS: Registry[Detector] = Registry(
 )
 
 # What a detector reads that is not always there: "attention" of the backbone, the
-# "labels" of the train nodes, those of the known "validation" nodes.
-_READABLE = ("attention", "labels", "validation")
+# "labels" of the train nodes, those of the known "validation" nodes, and those again
+# as "held_out" by a detector that a model may keep the fit of (`Method.keeps`).
+_READABLE = ("attention", "labels", "validation", "held_out")
 NEEDS: dict[str, tuple[str, ...]] = {
     "ATT": ("attention",),
     "ATT_printed": ("attention",),
     "ATT+prop": ("attention",),
     "CaGCN": ("validation",),
     "FUSED": ("attention",),
+    "FUSED+fit": ("attention", "held_out"),
     "FUSED+prop": ("attention",),
     "GEBM": ("labels",),
     "GRASP": ("labels",),

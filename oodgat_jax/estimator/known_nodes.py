@@ -1,13 +1,13 @@
 """The nodes that the members learned from, for detectors that compare with them."""
 
 import hashlib
+from collections.abc import Collection
 
 import jraph
 import numpy as np
 import scipy.sparse
 
 from oodgat_jax import graphs
-from oodgat_jax.detectors import NEEDS
 from oodgat_jax.estimator import holding_out
 from oodgat_jax.estimator.answers import Labeled
 from oodgat_jax.estimator.inputs import UNKNOWN
@@ -16,17 +16,35 @@ from oodgat_jax.types import Features, InputError, Split
 
 
 def as_split(
-    graph: jraph.GraphsTuple, detector: str, labeled: Labeled, num_classes: int
+    graph: jraph.GraphsTuple,
+    detector: str,
+    needs: Collection[str],
+    labeled: Labeled,
+    num_classes: int,
 ) -> Split:
-    """Returns a split with the fit's train nodes, if the detector needs them."""
+    """Returns a split with the fit's train nodes, if the detector needs them.
+
+    Args:
+      graph: to be scored.
+      detector: its name.
+      needs: what it reads, less what the model keeps.
+      labeled: the nodes that the members learned from.
+      num_classes: C.
+    """
     size = graphs.num_nodes(graph)
     codes, nobody = np.full(size, UNKNOWN), np.zeros(size, bool)
-    if "validation" in NEEDS.get(detector, ()):
+    if "validation" in needs:
         raise InputError(
             f"Detector {detector} learns from validation nodes with OOD labels, "
             "which a graph of your own does not have: choose another detector."
         )
-    if "labels" in NEEDS.get(detector, ()):
+    if "held_out" in needs:
+        raise InputError(
+            f"Detector {detector} is fitted to held-out nodes, and a model of this "
+            "method does not keep the fit: choose another detector, or method "
+            "oodgat-plus, which does."
+        )
+    if "labels" in needs:
         nodes = labeled.nodes
         if size <= nodes.max() or digest(graph, nodes) != labeled.digest:
             raise InputError(

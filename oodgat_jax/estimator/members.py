@@ -8,6 +8,7 @@ import jraph
 import numpy as np
 
 from oodgat_jax import evaluation, experiment, methods, splits, training
+from oodgat_jax.detectors import NEEDS
 from oodgat_jax.estimator import forks, known_nodes
 from oodgat_jax.estimator.answers import Answer, Labeled
 from oodgat_jax.methods import METHODS, Method, recipes
@@ -82,7 +83,8 @@ def answer(
     task = methods.assemble(method, module)
     count = len(jax.tree.leaves(trained[0])[0])
     detector = method.validated_by
-    known = known_nodes.as_split(graph, detector, labeled, num_classes)
+    needs = set(NEEDS.get(detector, ())) - set(method.keeps)
+    known = known_nodes.as_split(graph, detector, needs, labeled, num_classes)
     stacked = splits.stack([known] * count)
     logits, scores = evaluation.score_all(task, trained, graph, stacked, [detector])
     found = np.asarray(scores[detector])

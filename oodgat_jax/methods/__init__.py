@@ -53,13 +53,14 @@ class Method(NamedTuple):
     detectors: tuple[str, ...] = ("ENT",)  # reported
     optimizer: Callable[[Hyper], optax.GradientTransformation] = adam
     schedule: WeightSchedule = paper_decay  # of the regularizers' weights
-    hyper: Mapping[str, float | int] = MappingProxyType(
-        {}
-    )  # further, or other defaults
+    # Further hyper-parameters, or other defaults.
+    hyper: Mapping[str, float | int] = MappingProxyType({})
     prepare: Callable[[Any, jraph.GraphsTuple, Run], Any] | None = None  # extras
     customize: Callable[[Task, Any], Task] | None = None
     validation: Callable[[Predictor, Detector], Callable[..., Any]] = paper_validation
     early_stop: bool = True
+    # Needs of detectors that a trained model answers itself.
+    keeps: tuple[str, ...] = ()
 
 
 _PLAIN = MappingProxyType({"weight_decay": 0.0})
@@ -135,12 +136,13 @@ METHODS: Registry[Method] = Registry(
         "oodgat-plus": Method(
             "oodgat",
             ("consistency_led", "entropy", "discrepancy", "anchor"),
-            "FUSED+prop",
-            ("ENT", "ATT", "FUSED", "FUSED+prop"),
+            "FUSED+fit",
+            ("ENT", "ATT", "FUSED", "FUSED+prop", "FUSED+fit"),
             optimizer=adam_sparing_attention,
             hyper=PLUS,
             customize=steadied,
             validation=keeping_reference,
+            keeps=("held_out",),
         ),
         "oodgat-printed": Method(
             "oodgat",

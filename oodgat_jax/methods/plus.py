@@ -2,9 +2,10 @@
 
   adam_sparing_attention  no weight decay on attention vectors
   steadied                weight decay that fits the features; averaged parameters
-  keeping_reference       the quantiles that the score FUSED is read off
+  keeping_reference       the quantiles and weights that the score FUSED+fit is read off
 
-The regularizers are in `losses.robust`, the score in `detectors.rank_fusion`.
+The regularizers are in `losses.robust`, the scores in `detectors.rank_fusion` and
+`detectors.fitted_fusion`.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ import jraph
 import optax
 
 from oodgat_jax import models
-from oodgat_jax.detectors import rank_fusion
+from oodgat_jax.detectors import fitted_fusion, rank_fusion
 from oodgat_jax.graphs import reductions
 from oodgat_jax.graphs.sparse import SparseFeatures
 from oodgat_jax.methods.choosing import Predictor, paper_validation
@@ -50,6 +51,7 @@ class Kept(NamedTuple):
     averaging: Array  # the weight of the average so far at a step
     scale: Array  # mean squared norm of a node's features
     reference: Array  # [2, Q] quantiles of ENT and ATT on the graph of the fit
+    weights: Array  # [R, 2] of ENT and ATT after each number of rounds
 
 
 def adam_sparing_attention(hyper: Hyper) -> optax.GradientTransformation:
@@ -91,6 +93,7 @@ def steadied(task: Task, module: Any) -> Task:
             averaging=jnp.asarray(run.hyper["averaging"]),
             scale=_mean_square(graph),
             reference=jnp.zeros((2, rank_fusion.QUANTILES)),
+            weights=jnp.zeros((len(fitted_fusion.ROUNDS), 2)),
         )
 
     def loss(params, aux: Kept, graph, run: Run, step: Array, key: Array) -> Array:
@@ -104,7 +107,7 @@ def steadied(task: Task, module: Any) -> Task:
 
     def predict(params: Params, aux: Kept, graph: jraph.GraphsTuple) -> Outputs:
         outputs = task.predict(aux.average, (), graph)
-        return outputs._replace(reference=(aux.reference,))
+        return outputs._replace(reference=(aux.reference, aux.weights))
 
     return task._replace(
         init_aux=init_aux, loss=loss, after_step=after_step, predict=predict
@@ -134,14 +137,17 @@ def _feature_weights(params: Params, graph: jraph.GraphsTuple) -> list[Array]:
 def keeping_reference(
     predict: Predictor, detector: Detector
 ) -> Callable[..., tuple[Array, Kept]]:
-    """Returns the paper's validation, which also keeps quantiles of the two scores."""
+    """Returns the paper's validation, which also keeps quantiles and weights of the two
+    scores."""
 
     def validate(
         params: Params, aux: Kept, graph: jraph.GraphsTuple, run: Run
     ) -> tuple[Array, Kept]:
         outputs = predict(params, aux, graph)
-        kept = aux._replace(reference=rank_fusion.reference(outputs))
-        judged = outputs._replace(reference=(kept.reference,))
+        quantiles = rank_fusion.reference(outputs)
+        fit = fitted_fusion.weights(outputs, quantiles, graph, run.split)
+        kept = aux._replace(reference=quantiles, weights=fit)
+        judged = outputs._replace(reference=(quantiles, fit))
         validation = paper_validation(lambda *_: judged, detector)
         return validation(params, kept, graph, run), kept
 

@@ -184,6 +184,8 @@ def test_a_model_keeps_the_quantiles_of_its_fit(case, after_three):
     predicted = task.predict(states[-1].best, states[-1].best_aux, case.graph)
     np.testing.assert_allclose(kept, rank_fusion.reference(predicted), rtol=1e-5)
     assert predicted.reference[0] is kept
+    assert predicted.reference[1] is states[-1].best_aux.weights
+    np.testing.assert_allclose(predicted.reference[1].sum(), 1, rtol=1e-5)
 
 
 def test_it_runs_by_name():
@@ -191,5 +193,5 @@ def test_it_runs_by_name():
         "digits", "oodgat-plus", splits=1, seeds=1,
         settings={"max_steps": 2, "check_every": 1, "hidden": 4, "heads": 1},
     )  # fmt: skip
-    assert list(result.scores) == ["ENT", "ATT", "FUSED", "FUSED+prop"]
+    assert list(result.scores) == ["ENT", "ATT", "FUSED", "FUSED+prop", "FUSED+fit"]
     assert result.states.best_step.tolist() == [2]
