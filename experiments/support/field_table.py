@@ -77,7 +77,7 @@ ROWS = (
     Row("OODGAT-ENT, by unlabeled nodes", "oodgat-unlabeled", "ENT", BY_UNLABELED),
     Row("OODGAT-ATT, as others ran it", "oodgat-decayed", "ATT"),
     Row("OODGAT-ENT, as others ran it", "oodgat-decayed", "ENT"),
-    Row("OODGAT+", "oodgat-plus", "FUSED+prop", LAST_STEP),
+    Row("OODGAT+, propagated once", "oodgat-plus", "FUSED+prop", LAST_STEP),
     Row("OODGAT+, not propagated", "oodgat-plus", "FUSED", LAST_STEP),
 )
 NOTE = (

@@ -52,34 +52,35 @@ class Variant(NamedTuple):
         return {k: v for part in self.off for k, v in known[part].items()}
 
 
-SCORE = "FUSED+prop"
+SCORE, PROPAGATED = "FUSED+fit", "FUSED+prop"  # parts are left out of the latter
 MAIN = (
     Variant("OODGAT+", PLUS, (), SCORE),
     Variant("OODGAT", "oodgat", (), "ATT"),
     Variant("GAT (best detector)", "gat"),
 )
 SCORES = (
+    Variant("OODGAT+ (FUSED+prop)", PLUS, (), PROPAGATED),
     Variant("OODGAT+ (FUSED alone)", PLUS, (), "FUSED"),
     Variant("OODGAT+ (ATT alone)", PLUS, (), "ATT"),
     Variant("OODGAT+ (ENT alone)", PLUS, (), "ENT"),
 )
 LEFT_OUT = tuple(
-    Variant(f"OODGAT+ without {part}", PLUS, (part,), SCORE) for part in OFF
+    Variant(f"OODGAT+ without {part}", PLUS, (part,), PROPAGATED) for part in OFF
 )
 ALONE = (
-    Variant("OODGAT+ without any", PLUS, tuple(OFF), SCORE),
+    Variant("OODGAT+ without any", PLUS, tuple(OFF), PROPAGATED),
     *(
         Variant(
             f"OODGAT+ with {part} alone",
             PLUS,
             tuple(name for name in OFF if name != part),
-            SCORE,
+            PROPAGATED,
         )
         for part in OFF
     ),
 )
 CHANGED = tuple(
-    Variant(f"OODGAT+ with {change}", PLUS, (change,), SCORE) for change in CHANGES
+    Variant(f"OODGAT+ with {change}", PLUS, (change,), PROPAGATED) for change in CHANGES
 )
 VARIANTS = (*MAIN, *SCORES, *LEFT_OUT, *ALONE, *CHANGED)
 
