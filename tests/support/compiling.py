@@ -1,9 +1,12 @@
 """How programs are compiled in the tests: as for users, or in a third of the time."""
 
 import functools
+import zlib
 
 import jax
-from jax._src import compiler  # XLA's options have no public door for a whole process
+
+# XLA's options have no public door for a whole process.
+from jax._src import compilation_cache, compiler
 from jax._src.interpreters import mlir
 
 # Most of the time of compiling goes into emitters that make loops fast, and into
@@ -17,6 +20,10 @@ _usual = compiler.get_compile_options
 
 # Making this anew is a fifth of the time of a small program; there are thousands.
 mlir.make_ir_context = functools.cache(mlir.make_ir_context)
+
+# Few compiled programs are read again, so writing is to be quick; any level is read.
+if not (compilation_cache.zstd or compilation_cache.zstandard):
+    compilation_cache.compress_executable = functools.partial(zlib.compress, level=1)
 
 
 def use(quick: bool) -> None:

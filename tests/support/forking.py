@@ -233,4 +233,5 @@ if __name__ == "__main__":
     for name in MODULES:
         importlib.import_module(name)
     gc.freeze()  # what is imported is no garbage, and need not be copied to look for it
+    gc.set_threshold(20_000, 20, 20)  # as in the tests
     become(*serve(socket.socket(fileno=int(sys.argv[1]))))

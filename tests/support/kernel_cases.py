@@ -10,10 +10,8 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import jraph
 import numpy as np
 
-from oodgat_jax import graphs
 from oodgat_jax.dropout import keep
 from oodgat_jax.graphs import sparse
 from oodgat_jax.kernels import attention as native
@@ -87,31 +85,51 @@ def draw_dropout(
 def attention_error(sizes: Sizes, rng: np.random.Generator) -> float:
     """Returns the largest error of values and gradients on a random graph."""
     pattern, arrays = draw_pattern(sizes, rng), draw_arrays(sizes, rng)
-    return _attention_error(sizes, pattern, arrays, draw_dropout(sizes, rng))
+    found, factors = _attend(sizes, pattern, arrays, draw_dropout(sizes, rng))
+    expected, terms = _attention(LOGITS[sizes.logit], pattern, arrays, factors)
+    return _largest_error(zip(found, expected, strict=True), terms)
 
 
 @partial(jax.jit, static_argnums=0)
-def _attention_error(sizes, pattern, arrays, dropout):
+def _attend(sizes, pattern, arrays, dropout):
+    """Values and gradients of the kernel, and the factors [H, E] of dropout."""
     *values, g = arrays
-    logit = LOGITS[sizes.logit]
-    graph = jraph.GraphsTuple(
-        *(jnp.zeros((sizes.rows, 1)), None, pattern.rows, pattern.columns),
-        *(graphs.Context(), None, None),
-    )
 
     def by_kernel(r, s, h):
-        return native.attend(logit, pattern, r, s, h, dropout)
+        return native.attend(LOGITS[sizes.logit], pattern, r, s, h, dropout)
 
-    def by_segments(r, s, h):
-        return attention._attend_segment(graph, logit, r, s, h, dropout)
+    out, pull = jax.vjp(by_kernel, *values)
+    factors = None
+    if dropout is not None:
+        factors = dropout.factors(jnp.arange(sizes.edges), sizes.heads)
+    return (out, *pull(g)), factors
 
-    (out, pull), (expected, pull_expected) = (
-        jax.vjp(function, *values) for function in (by_kernel, by_segments)
-    )
-    pairs = [(out, expected), *zip(pull(g), pull_expected(g), strict=True)]
-    # ds_j is a difference of sums whose terms are as large as g.out.
-    terms = jnp.abs(jnp.sum(g * expected, -1)).max(initial=1.0)
-    return _largest_error(pairs, terms)
+
+def _attention(logit, pattern, arrays, factors):
+    """The definition in models/attention.py, as dense matrices [H, N, K] of numpy.
+
+    Also the size of what is summed: ds_j is a difference of sums whose terms are as
+    large as g.out.
+    """
+    r, s, h, g = (np.moveaxis(x.astype(np.float64), 1, 0) for x in arrays)
+    edge = np.zeros(pattern.shape, bool)
+    edge[pattern.rows, pattern.columns] = True
+    x = r[:, :, None] + logit.sign * s[:, None, :]
+    e = logit.constant + logit.linear * x + logit.absolute * np.abs(x)
+    e = np.where(edge, e - e.max(-1, keepdims=True, where=edge, initial=-1e9), -np.inf)
+    alpha = np.exp(e)
+    alpha /= np.maximum(alpha.sum(-1, keepdims=True), 1e-30)
+    keep = np.ones_like(alpha)
+    if factors is not None:
+        keep[:, pattern.rows, pattern.columns] = factors
+    weights = keep * alpha
+    out = weights @ h
+    dalpha = keep * (g @ np.swapaxes(h, 1, 2))
+    de = alpha * (dalpha - np.sum(alpha * dalpha, -1, keepdims=True))
+    dx = de * (logit.linear + logit.absolute * np.where(x >= 0, 1, -1))
+    dr, ds, dh = dx.sum(2), logit.sign * dx.sum(1), np.swapaxes(weights, 1, 2) @ g
+    expected = [np.moveaxis(array, 0, 1) for array in (out, dr, ds, dh)]
+    return expected, np.abs(np.sum(g * out, -1)).max(initial=1.0)
 
 
 class FeatureSizes(NamedTuple):
@@ -155,30 +173,34 @@ def feature_error(sizes: FeatureSizes, rng: np.random.Generator) -> float:
     )
     weights = rng.normal(size=(columns, sizes.width)).astype(np.float32)
     g = rng.normal(size=(rows, sizes.width)).astype(np.float32)
-    return _feature_error(sizes, dropped, weights, g)
+    found, factors = _multiply(dropped, weights, g)
+    expected = _product(pattern, values, factors, weights, g)
+    return _largest_error(zip(found, expected, strict=True), 1.0)
 
 
-@partial(jax.jit, static_argnums=0)
-def _feature_error(sizes, x, weights, g):
+@jax.jit
+def _multiply(x, weights, g):
+    """Values and gradients of the kernel, and the factors [Z] of dropout."""
+
     def by_kernel(values, weights):
         changed = x.features._replace(values=values)
-        dropped = x._replace(features=changed)
-        return features.product(dropped, weights)
+        return features.product(x._replace(features=changed), weights)
 
-    def by_dense(values, weights):
-        if sizes.drops != "no":
-            positions = features.positions(x.features, x.entries)
-            values = values * keep(x.key, positions, x.rate)
-        at = (x.features.pattern.rows, x.features.pattern.columns)
-        dense = jnp.zeros(x.shape).at[at].add(values)
-        return jnp.matmul(dense, weights, precision="highest")
+    out, pull = jax.vjp(by_kernel, x.features.values, weights)
+    factors = None
+    if x.key is not None:
+        factors = keep(x.key, features.positions(x.features, x.entries), x.rate)
+    return (out, *pull(g)), factors
 
-    (out, pull), (expected, pull_expected) = (
-        jax.vjp(function, x.features.values, weights)
-        for function in (by_kernel, by_dense)
-    )
-    pairs = [(out, expected), *zip(pull(g), pull_expected(g), strict=True)]
-    return _largest_error(pairs, 1.0)
+
+def _product(pattern, values, factors, weights, g):
+    """The product with a dense matrix of numpy and its gradients."""
+    kept = np.ones(len(values)) if factors is None else np.asarray(factors, np.float64)
+    at = (pattern.rows, pattern.columns)
+    dense = np.zeros(pattern.shape)
+    dense[at] = values * kept
+    weights, g = weights.astype(np.float64), g.astype(np.float64)
+    return dense @ weights, (g @ weights.T)[at] * kept, dense.T @ g
 
 
 def _largest_error(pairs, terms):
@@ -186,9 +208,9 @@ def _largest_error(pairs, terms):
     errors = []
     for found, expected in pairs:
         assert found.shape == expected.shape
-        scale = jnp.maximum(jnp.abs(expected).max(initial=1.0), terms)
-        errors.append(jnp.abs(found - expected).max(initial=0.0) / scale)
-    return jnp.max(jnp.stack(errors))
+        scale = max(np.abs(expected).max(initial=1.0), terms)
+        errors.append(np.abs(np.asarray(found) - expected).max(initial=0.0) / scale)
+    return float(np.max(errors))
 
 
 def main(count: int) -> None:
