@@ -131,7 +131,7 @@ class Outputs(NamedTuple):
     hidden: Array  # [N, D], the representation before the last layer
     attention: tuple[Array, ...]  # OOD logits per layer, [N, H] each; () if none
     passes: tuple[Array, ...] = ()  # mean p [N, C], mean H(p) [N] of Monte Carlo passes
-    reference: tuple[Array, ...] = ()  # kept of a fit: quantiles [2, Q], weights [R, 2]
+    reference: tuple[Array, ...] = ()  # kept of a fit: see `detectors.fitted_fusion`
 
 
 class Rates(NamedTuple):

@@ -42,10 +42,10 @@ def mahalanobis(
             return getattr(predict(graph), layer)
 
         num_classes = predict(graph).logits.shape[1]
-        fitted = _fit(features(graph), split, num_classes, covariance)
+        fitted = fit_classes(features(graph), split, num_classes, covariance)
 
         def score(graph: jraph.GraphsTuple) -> Array:
-            return _nearest_class(fitted, features(graph))
+            return nearest_class(fitted, features(graph))
 
         if isinstance(epsilon, float) and epsilon == 0.0:
             return score(graph)
@@ -77,7 +77,7 @@ def knn(k: int = 10) -> Detector:
     return detector
 
 
-class _Classes(NamedTuple):
+class Classes(NamedTuple):
     """Labeled nodes' statistics, after which a distance is Euclidean."""
 
     root: Array  # [D, D], root root' is the inverse of S
@@ -107,7 +107,10 @@ def ledoit_wolf(x: Array, count: Array) -> Array:
     return share * target + (1 - share) * sample
 
 
-def _fit(z: Array, split: Split, num_classes: int, covariance: str) -> _Classes:
+def fit_classes(
+    z: Array, split: Split, num_classes: int, covariance: str = "ledoit-wolf"
+) -> Classes:
+    """Returns the statistics of the labeled nodes in a layer z [N, D]."""
     member = jax.nn.one_hot(split.labels, num_classes) * split.train[:, None]  # [N, C]
     sizes = reductions.total(member)
     means = reductions.add(member.T @ z) / jnp.maximum(sizes, 1)[:, None]
@@ -119,7 +122,7 @@ def _fit(z: Array, split: Split, num_classes: int, covariance: str) -> _Classes:
         sample = reductions.add(centered.T @ centered) / jnp.maximum(count, 1)
         size = sample.shape[0]
         root = _inverse_root(sample, 10 * size * float(jnp.finfo(sample.dtype).eps))
-    return _Classes(root, means @ root, sizes > 0)
+    return Classes(root, means @ root, sizes > 0)
 
 
 def _inverse_root(covariance: Array, tolerance: float) -> Array:
@@ -130,7 +133,7 @@ def _inverse_root(covariance: Array, tolerance: float) -> Array:
     return vectors * scale
 
 
-def _nearest_class(classes: _Classes, z: Array) -> Array:
+def nearest_class(classes: Classes, z: Array) -> Array:
     """Returns squared distance to the nearest class mean: [N]."""
     z = z @ classes.root
     distances = jnp.sum((z[:, None] - classes.means) ** 2, axis=-1)  # [N, C]

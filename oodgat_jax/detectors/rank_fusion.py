@@ -25,35 +25,37 @@ def fused(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
     quantiles, else among the nodes of this graph.
     """
     outputs = predict(graph)
-    kept = outputs.reference or (reference(outputs),)
-    return weighted(ranks(outputs, kept[0]))
+    own = scores(outputs)
+    kept = outputs.reference[0] if outputs.reference else quantiles(own)
+    return weighted(ranks(own, kept[: len(own)]))
 
 
-def ranks(outputs: Outputs, quantiles: Array) -> Array:
-    """Returns the ranks of ENT and of ATT among quantiles [2, Q], in [0, 1]: [2, N]."""
-    grid = jnp.linspace(0.0, 1.0, QUANTILES)
-    pairs = zip(_scores(outputs), quantiles, strict=True)
-    return jnp.stack([jnp.interp(scores, cuts, grid) for scores, cuts in pairs])
+def scores(outputs: Outputs) -> Array:
+    """Returns ENT and ATT: [2, N]."""
+    return jnp.stack([losses.softmax_entropy(outputs.logits), mean_ood_logit(outputs)])
 
 
 def weighted(found: Array) -> Array:
-    """Returns the weighted mean of two ranks: [2, N] -> [N]."""
+    """Returns the weighted mean of the ranks of ENT and of ATT: [2, N] -> [N]."""
     return WEIGHTS[0] * found[0] + WEIGHTS[1] * found[1]
 
 
-def reference(outputs: Outputs) -> Array:
-    """Returns the quantiles of ENT and of ATT over all nodes: [2, QUANTILES]."""
-    return jnp.stack([_quantiles(scores) for scores in _scores(outputs)])
+def ranks(found: Array, kept: Array) -> Array:
+    """Returns the ranks of scores [S, N] among quantiles [S, Q], in [0, 1]: [S, N]."""
+    grid = jnp.linspace(0.0, 1.0, QUANTILES)
+    pairs = zip(found, kept, strict=True)
+    return jnp.stack([jnp.interp(each, cuts, grid) for each, cuts in pairs])
 
 
-def _scores(outputs: Outputs) -> tuple[Array, Array]:
-    return losses.softmax_entropy(outputs.logits), mean_ood_logit(outputs)
+def quantiles(found: Array) -> Array:
+    """Returns evenly spaced quantiles of scores [S, N] over all nodes, from the least
+    to the largest: [S, QUANTILES]."""
+    return jnp.stack([_quantiles(each) for each in found])
 
 
-def _quantiles(scores: Array) -> Array:
-    """Returns evenly spaced quantiles, from the least to the largest: [QUANTILES]."""
-    real = jnp.asarray(reductions.without_padding(jnp.ones(scores.shape, bool)))
+def _quantiles(found: Array) -> Array:
+    real = jnp.asarray(reductions.without_padding(jnp.ones(found.shape, bool)))
     real = reductions.whole(real)
-    rising = jnp.sort(jnp.where(real, reductions.whole(scores), jnp.inf))
+    rising = jnp.sort(jnp.where(real, reductions.whole(found), jnp.inf))
     places = jnp.linspace(0.0, 1.0, QUANTILES) * (jnp.sum(real) - 1)
     return jax.lax.stop_gradient(rising[jnp.round(places).astype(jnp.int32)])

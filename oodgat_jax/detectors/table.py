@@ -75,16 +75,15 @@ DETECTORS: Registry[Detector] = Registry(
 )
 
 # What a detector reads that is not always there: "attention" of the backbone, the
-# "labels" of the train nodes, those of the known "validation" nodes, and those again
-# as "held_out" by a detector that a model may keep the fit of (`Method.keeps`).
-_READABLE = ("attention", "labels", "validation", "held_out")
+# "labels" of the train nodes, those of the known "validation" nodes.
+_READABLE = ("attention", "labels", "validation")
 NEEDS: dict[str, tuple[str, ...]] = {
     "ATT": ("attention",),
     "ATT_printed": ("attention",),
     "ATT+prop": ("attention",),
     "CaGCN": ("validation",),
     "FUSED": ("attention",),
-    "FUSED+fit": ("attention", "held_out"),
+    "FUSED+fit": ("attention", "labels", "validation"),
     "FUSED+prop": ("attention",),
     "GEBM": ("labels",),
     "GRASP": ("labels",),

@@ -27,7 +27,7 @@ def as_split(
     Args:
       graph: to be scored.
       detector: its name.
-      needs: what it reads, less what the model keeps.
+      needs: what it reads that the model does not keep.
       labeled: the nodes that the members learned from.
       num_classes: C.
     """
@@ -35,14 +35,8 @@ def as_split(
     codes, nobody = np.full(size, UNKNOWN), np.zeros(size, bool)
     if "validation" in needs:
         raise InputError(
-            f"Detector {detector} learns from validation nodes with OOD labels, "
-            "which a graph of your own does not have: choose another detector."
-        )
-    if "held_out" in needs:
-        raise InputError(
-            f"Detector {detector} is fitted to held-out nodes, and a model of this "
-            "method does not keep the fit: choose another detector, or method "
-            "oodgat-plus, which does."
+            f"Detector {detector} learns from validation nodes, which a model of this "
+            "method does not keep: choose another detector."
         )
     if "labels" in needs:
         nodes = labeled.nodes

@@ -83,7 +83,7 @@ def answer(
     task = methods.assemble(method, module)
     count = len(jax.tree.leaves(trained[0])[0])
     detector = method.validated_by
-    needs = set(NEEDS.get(detector, ())) - set(method.keeps)
+    needs = () if detector in method.keeps else NEEDS.get(detector, ())
     known = known_nodes.as_split(graph, detector, needs, labeled, num_classes)
     stacked = splits.stack([known] * count)
     logits, scores = evaluation.score_all(task, trained, graph, stacked, [detector])

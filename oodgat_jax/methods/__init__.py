@@ -29,7 +29,7 @@ from oodgat_jax.methods.mc_dropout import keep_dropout
 from oodgat_jax.methods.plus import (
     PLUS,
     adam_sparing_attention,
-    keeping_reference,
+    keeping_fit,
     steadied,
 )
 from oodgat_jax.models import BACKBONES
@@ -59,8 +59,7 @@ class Method(NamedTuple):
     customize: Callable[[Task, Any], Task] | None = None
     validation: Callable[[Predictor, Detector], Callable[..., Any]] = paper_validation
     early_stop: bool = True
-    # Needs of detectors that a trained model answers itself.
-    keeps: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()  # detectors whose fit is part of a trained model
 
 
 _PLAIN = MappingProxyType({"weight_decay": 0.0})
@@ -141,8 +140,8 @@ METHODS: Registry[Method] = Registry(
             optimizer=adam_sparing_attention,
             hyper=PLUS,
             customize=steadied,
-            validation=keeping_reference,
-            keeps=("held_out",),
+            validation=keeping_fit,
+            keeps=("FUSED+fit",),
         ),
         "oodgat-printed": Method(
             "oodgat",

@@ -2,7 +2,7 @@
 
   adam_sparing_attention  no weight decay on attention vectors
   steadied                weight decay that fits the features; averaged parameters
-  keeping_reference       the quantiles and weights that the score FUSED+fit is read off
+  keeping_fit             what the score FUSED+fit is read off
 
 The regularizers are in `losses.robust`, the scores in `detectors.rank_fusion` and
 `detectors.fitted_fusion`.
@@ -18,7 +18,8 @@ import jraph
 import optax
 
 from oodgat_jax import models
-from oodgat_jax.detectors import fitted_fusion, rank_fusion
+from oodgat_jax.detectors import fitted_fusion
+from oodgat_jax.detectors.fitted_fusion import Fit
 from oodgat_jax.graphs import reductions
 from oodgat_jax.graphs.sparse import SparseFeatures
 from oodgat_jax.methods.choosing import Predictor, paper_validation
@@ -50,8 +51,7 @@ class Kept(NamedTuple):
     average: Params  # of the parameters over steps
     averaging: Array  # the weight of the average so far at a step
     scale: Array  # mean squared norm of a node's features
-    reference: Array  # [2, Q] quantiles of ENT and ATT on the graph of the fit
-    weights: Array  # [R, 2] of ENT and ATT after each number of rounds
+    fit: Fit  # of the score to the graph
 
 
 def adam_sparing_attention(hyper: Hyper) -> optax.GradientTransformation:
@@ -92,8 +92,7 @@ def steadied(task: Task, module: Any) -> Task:
             average=params,
             averaging=jnp.asarray(run.hyper["averaging"]),
             scale=_mean_square(graph),
-            reference=jnp.zeros((2, rank_fusion.QUANTILES)),
-            weights=jnp.zeros((len(fitted_fusion.ROUNDS), 2)),
+            fit=fitted_fusion.empty(jax.eval_shape(task.predict, params, (), graph)),
         )
 
     def loss(params, aux: Kept, graph, run: Run, step: Array, key: Array) -> Array:
@@ -107,7 +106,7 @@ def steadied(task: Task, module: Any) -> Task:
 
     def predict(params: Params, aux: Kept, graph: jraph.GraphsTuple) -> Outputs:
         outputs = task.predict(aux.average, (), graph)
-        return outputs._replace(reference=(aux.reference, aux.weights))
+        return outputs._replace(reference=aux.fit)
 
     return task._replace(
         init_aux=init_aux, loss=loss, after_step=after_step, predict=predict
@@ -134,20 +133,17 @@ def _feature_weights(params: Params, graph: jraph.GraphsTuple) -> list[Array]:
     return [kernel for kernel in mine if kernel.shape[0] == width]
 
 
-def keeping_reference(
+def keeping_fit(
     predict: Predictor, detector: Detector
 ) -> Callable[..., tuple[Array, Kept]]:
-    """Returns the paper's validation, which also keeps quantiles and weights of the two
-    scores."""
+    """Returns the paper's validation, which also keeps what FUSED+fit is read off."""
 
     def validate(
         params: Params, aux: Kept, graph: jraph.GraphsTuple, run: Run
     ) -> tuple[Array, Kept]:
         outputs = predict(params, aux, graph)
-        quantiles = rank_fusion.reference(outputs)
-        fit = fitted_fusion.weights(outputs, quantiles, graph, run.split)
-        kept = aux._replace(reference=quantiles, weights=fit)
-        judged = outputs._replace(reference=(quantiles, fit))
+        kept = aux._replace(fit=fitted_fusion.fit(outputs, graph, run.split))
+        judged = outputs._replace(reference=kept.fit)
         validation = paper_validation(lambda *_: judged, detector)
         return validation(params, kept, graph, run), kept
 

@@ -51,7 +51,7 @@ def fit(graph, **arguments):
         ({"method": None}, "method must be a name"),
         ({"method": ["gcn"]}, "method must be a name"),
         ({"detector": ["ENT"]}, "no detector"),
-        ({"method": "oodgat", "detector": "FUSED+fit"}, "does not keep the fit"),
+        ({"method": "oodgat", "detector": "FUSED+fit"}, "does not keep: choose"),
         ({"settings": ["max_steps=1"]}, "settings must be a dict"),
         ({"settings": "max_steps=1"}, "settings must be a dict"),
         ({"settings": 5}, "settings must be a dict"),

@@ -159,7 +159,7 @@ def test_what_is_no_function_is_not_registered(register, kind):
     ("register", "words"),
     [
         (og.register_regularizer, "attention, exposure, graph, step"),
-        (og.register_detector, "attention, labels, validation, held_out"),
+        (og.register_detector, "attention, labels, validation"),
     ],
 )
 def test_needs_that_nothing_provides_are_refused(register, words, needs):

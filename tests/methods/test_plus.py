@@ -8,7 +8,7 @@ import pytest
 
 import oodgat_jax as og
 from oodgat_jax import losses, methods
-from oodgat_jax.detectors import DETECTORS, rank_fusion
+from oodgat_jax.detectors import DETECTORS, fitted_fusion, rank_fusion
 from oodgat_jax.methods import METHODS, plus, recipes
 from oodgat_jax.testing import make_case
 from oodgat_jax.training import Run, loop
@@ -162,7 +162,7 @@ def test_one_setting_for_all_data_sets():
 def test_a_fused_score_is_a_nodes_own(case):
     """On another graph a node with the same two scores has the same fused score."""
     first, second = outputs(2), outputs(3)
-    kept = rank_fusion.reference(first)
+    kept = rank_fusion.quantiles(rank_fusion.scores(first))
     assert kept.shape == (2, rank_fusion.QUANTILES)
     both = Outputs(
         *(jnp.concatenate([a, b]) for a, b in zip(first[:2], second[:2], strict=True)),
@@ -172,20 +172,21 @@ def test_a_fused_score_is_a_nodes_own(case):
     alone = score(lambda _: first._replace(reference=(kept,)), None, None)
     among = score(lambda _: both._replace(reference=(kept,)), None, None)
     np.testing.assert_array_equal(alone, among[:64])
-    ranks = np.stack([np.argsort(np.argsort(s)) for s in rank_fusion._scores(first)])
+    ranks = np.stack([np.argsort(np.argsort(s)) for s in rank_fusion.scores(first)])
     expected = (ranks[0] + 2 * ranks[1]) / 3 / 63
     assert np.abs(alone - expected).max() < 0.02
     assert 0 <= among.min() <= among.max() <= 1
 
 
-def test_a_model_keeps_the_quantiles_of_its_fit(case, after_three):
-    _, task, states = after_three
-    kept = states[-1].best_aux.reference
+def test_a_model_keeps_the_fit_of_its_score(case, after_three):
+    run, task, states = after_three
+    kept = states[-1].best_aux.fit
     predicted = task.predict(states[-1].best, states[-1].best_aux, case.graph)
-    np.testing.assert_allclose(kept, rank_fusion.reference(predicted), rtol=1e-5)
-    assert predicted.reference[0] is kept
-    assert predicted.reference[1] is states[-1].best_aux.weights
-    np.testing.assert_allclose(predicted.reference[1].sum(), 1, rtol=1e-5)
+    assert predicted.reference is kept
+    found = fitted_fusion.fit(predicted, case.graph, run.split)
+    np.testing.assert_allclose(kept.quantiles, found.quantiles, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(kept.weights, found.weights, atol=1e-4)
+    np.testing.assert_allclose(kept.weights.sum(), 1, rtol=1e-5)
 
 
 def test_it_runs_by_name():
