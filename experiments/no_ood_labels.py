@@ -78,6 +78,7 @@ def _training(name: str, method: str) -> Training:
     keys = {
         "dataset": name,
         "method": method,
+        "detector": METHODS[method].validated_by,
         "members": FLAGS.seeds,
         "split_seeds": list(experiment.split_seeds(FLAGS.splits)),
         "hyperparameters": recipe,
