@@ -1,12 +1,14 @@
 import numpy as np
 import pytest
+from absl import flags
 from support import synthetic
 
 from experiments import no_ood_labels
-from experiments.support import study
+from experiments.support import study, study_flags, trainings
+from oodgat_jax.cli import shared_flags
 from oodgat_jax.estimator.classifier import Answer
 from oodgat_jax.methods import recipes
-from oodgat_jax.records import check
+from oodgat_jax.records import append_records, check
 from oodgat_jax.types import Split
 
 
@@ -28,6 +30,18 @@ def test_a_record_has_a_value_per_split(record):
         decided = np.array(values[f"f1_{name}"])
         beaten = decided <= np.array(values["f1_oracle"]) + 0.02  # it tries 200 values
         assert (beaten | np.isnan(decided)).all()
+
+
+def test_a_record_of_another_score_is_not_taken(record, tmp_path):
+    definitions = shared_flags.chosen(no_ood_labels.SHARED, {})
+    given = {"datasets": ["digits"], "method": "gcn", "splits": 2, "seeds": 2}
+    log = tmp_path / "log.jsonl"
+    flags.FLAGS.mark_as_parsed()
+    with study_flags.given(definitions, given):
+        (training,) = no_ood_labels.STUDY.trainings()
+        for detector, lacking in (("MSP", 1), ("ENT", 0)):
+            append_records(log, {**record, **training.wanted[0], "detector": detector})
+            assert len(trainings.lacking(log, training)) == lacking
 
 
 def test_the_table_shows_both_ways_to_choose_the_step(record):
