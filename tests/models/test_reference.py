@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import compiling
 
 from oodgat_jax import graphs, losses, models
 from oodgat_jax.detectors import DETECTORS
@@ -135,7 +136,11 @@ def test_gradient_of_every_parameter(toy):
 
 @pytest.fixture(scope="module")
 def exact():
-    """Gradients in float64 by path: of the total, and without the consistency term."""
+    """Gradients in float64 by path: of the total, and without the consistency term.
+
+    Users have no float64, so this is not their program, and is compiled quickly.
+    """
+    compiling.use(quick=True)
     with jax.enable_x64(True):
         params = to_double(as_tree(TOY["params"]))
         tables = {
@@ -143,7 +148,8 @@ def exact():
             for path in ("sparse", "segment")
         }
         assert all(leaf.dtype == jnp.float64 for leaf in jax.tree.leaves(tables))
-        return jax.tree.map(np.asarray, tables)
+    compiling.use(quick=False)
+    return jax.tree.map(np.asarray, tables)
 
 
 def test_float32_is_as_good_as_conditioning_allows(toy, exact):

@@ -23,6 +23,8 @@ import subprocess
 import sys
 import time
 
+from oodgat_jax import source_digest
+from oodgat_jax.datasets.readers import digits
 from support import compiling
 
 TESTS = pathlib.Path(__file__).parent.parent
@@ -229,9 +231,17 @@ def become(job, streams):
         exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
 
 
-if __name__ == "__main__":
+def prepare():
+    """Imports and computes what most commands need and what is always the same."""
     for name in MODULES:
         importlib.import_module(name)
+    source_digest.digest()  # kept by the library, once per process
+    digits.neighbor_graph = functools.cache(digits.neighbor_graph)
+    digits.neighbor_graph(digits.NEIGHBORS)
+
+
+if __name__ == "__main__":
+    prepare()
     gc.freeze()  # what is imported is no garbage, and need not be copied to look for it
     gc.set_threshold(20_000, 20, 20)  # as in the tests
     become(*serve(socket.socket(fileno=int(sys.argv[1]))))
