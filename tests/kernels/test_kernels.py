@@ -91,19 +91,12 @@ def sparse_dataset(share):
     return dataset._replace(features=scipy.sparse.csr_array(few.astype(np.float32)))
 
 
-def loss_and_gradient(method, graph, dtype=np.float32):
+@functools.cache
+def measuring(method):
+    """The module, and (parameters, graph) -> loss, outputs and gradient, compiled."""
     sizes = {"hidden": 5, "heads": 3}
     module = recipes.module(methods.METHODS[method], sizes, 4)
-    shapes = jax.eval_shape(module.init, {"params": jax.random.key(0)}, graph)
-    random = np.random.default_rng(0)
 
-    def draw(leaf):
-        largest = (6 / sum(leaf.shape)) ** 0.5
-        return random.uniform(-largest, largest, leaf.shape).astype(dtype)
-
-    params = jax.tree.map(draw, shapes)
-
-    @jax.jit
     def measure(params, graph):
         rates, rngs = Rates(0.5, 0.4, 0.6), {"dropout": jax.random.key(1)}
 
@@ -113,7 +106,19 @@ def loss_and_gradient(method, graph, dtype=np.float32):
 
         return jax.value_and_grad(loss, has_aux=True)(params)
 
-    return measure(params, graph)
+    return module, jax.jit(measure)
+
+
+def loss_and_gradient(method, graph, dtype=np.float32):
+    module, measure = measuring(method)
+    shapes = jax.eval_shape(module.init, {"params": jax.random.key(0)}, graph)
+    random = np.random.default_rng(0)
+
+    def draw(leaf):
+        largest = (6 / sum(leaf.shape)) ** 0.5
+        return random.uniform(-largest, largest, leaf.shape).astype(dtype)
+
+    return measure(jax.tree.map(draw, shapes), graph)
 
 
 def assert_close(found, expected):
