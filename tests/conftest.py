@@ -23,6 +23,10 @@ from support.compiling import use
 
 from oodgat_jax import datasets
 from oodgat_jax.datasets import download
+from oodgat_jax.datasets.readers import digits
+
+# Many tests train on digits, whose neighbors are found once in every process.
+digits.neighbor_graph = functools.cache(digits.neighbor_graph)
 
 # Binaries that tests call with a cache of their own still share the compiled kernels.
 os.environ.setdefault("OODGAT_KERNELS_DIR", str(download.cache_dir() / "kernels"))

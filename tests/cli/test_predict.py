@@ -15,7 +15,8 @@ from support import binaries, forking, synthetic
 from oodgat_jax.datasets.readers import tables
 from oodgat_jax.types import InputError
 
-QUICK = ("--set=max_steps=41", "--members=2")
+SETTINGS = {"max_steps": 11, "hidden": 8, "heads": 1}
+QUICK = (*(f"--set={name}={value}" for name, value in SETTINGS.items()), "--members=2")
 
 
 def oodgat(folder, *flags):
@@ -107,7 +108,8 @@ def test_npz_in(made, tmp_path):
         edges=np.stack([made.senders, made.receivers], 1),
         labels=labels,
     )
-    ran = oodgat(tmp_path, "--nodes=graph.npz", "--method=mlp", *QUICK)
+    quick = [flag for flag in QUICK if "heads" not in flag]  # mlp has none
+    ran = oodgat(tmp_path, "--nodes=graph.npz", "--method=mlp", *quick)
     assert ran.returncode == 0, ran.stderr
     predicted = {row["prediction"] for row in read(tmp_path / "predictions.csv")}
     assert predicted <= {"unknown", "0", "1", "2", "3"}
@@ -229,7 +231,7 @@ TUTORIAL = pathlib.Path(__file__).parent.parent.parent / "docs" / "own_graph.md"
 
 
 def test_the_tutorial_runs(tmp_path, monkeypatch):
-    """Its Python and its commands, in order, with fewer steps."""
+    """Its Python and its commands, in order, with fewer steps and units."""
     text = TUTORIAL.read_text(encoding="utf-8")
     parts = re.findall(
         r"<!-- run -->\n```python\n(.*?)```|```\n(oodgat .*?)\n```", text, re.DOTALL
@@ -239,7 +241,7 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
     names: dict = {}
     for code, command in parts:
         if code:
-            fewer = code.replace("members=2,", 'members=2, settings={"max_steps": 41},')
+            fewer = code.replace("members=2,", f"members=2, settings={SETTINGS},")
             exec(fewer, names)
         else:
             flags = shlex.split(command)[1:]
