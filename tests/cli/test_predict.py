@@ -13,6 +13,7 @@ import scipy.sparse
 from support import binaries, forking, synthetic
 
 from oodgat_jax.datasets.readers import tables
+from oodgat_jax.report import projection
 from oodgat_jax.types import InputError
 
 SETTINGS = {"max_steps": 11, "hidden": 8, "heads": 1}
@@ -238,6 +239,7 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
     )
     assert len(parts) == 8
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(projection, "TSNE_MOST", 200)  # in Python; a command places all
     names: dict = {}
     for code, command in parts:
         if code:
