@@ -16,7 +16,7 @@ from oodgat_jax.datasets.readers import tables
 from oodgat_jax.report import projection
 from oodgat_jax.types import InputError
 
-SETTINGS = {"max_steps": 11, "hidden": 8, "heads": 1}
+SETTINGS = {"max_steps": 11, "hidden": 8, "heads": 2}
 QUICK = (*(f"--set={name}={value}" for name, value in SETTINGS.items()), "--members=2")
 
 
