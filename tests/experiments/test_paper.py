@@ -169,6 +169,8 @@ def test_time_is_told_by_past_records(tmp_path):
     keys |= {"hyperparameters": {"max_steps": 500}}
     made = {"method": "gcn", "seconds": 9.0, "hyperparameters": {"max_steps": 1000}}
     log = tmp_path / "log.jsonl"
+    slower = {**made, "seconds": 90.0}  # by older code
+    append_records(log, record("cora", "A", [0.9] * 9, **slower))
     append_records(log, record("cora", "A", [0.9] * 9, **made))
     append_records(log, record("cora", "B", [0.9] * 9, **made, detector_seconds=4.5))
     past = paper_state.Past(log)
