@@ -6,10 +6,10 @@
 
 Every cell of the grid is trained on all splits and seeds; the one with the best mean
 validation score (accuracy + AUROC) is chosen, and test figures are looked at after
-that. With --halving, all cells are trained with one run and 30 % of the steps, the best
-quarter (--keep) with one seed per split and all steps, the best quarter of those with
-all runs, from which validation chooses; which cells were dropped after which rung
-follows from the records.
+that. With --halving, all cells are trained with one seed per split and 30 % of the
+steps, the best quarter (--keep) with all steps, the best quarter of those and the
+method's own settings with all runs, from which validation chooses; which cells were
+dropped after which rung follows from the records.
 
 The default grid is the paper's: lr {0.01, 0.1}, dropout {0, 0.5} (input and hidden
 layer), weight_decay {0, 5e-5, 5e-4, 5e-3}, heads {1, 4, 8}, as far as the method has
@@ -129,7 +129,8 @@ def _rung(
 ) -> Training:
     ladder, log = _ladder(), pathlib.Path(FLAGS.out) / STUDY.file
     records, rung = trainings.read(log), ladder[number - 1]
-    asked = dataset, method, cells, ladder, number, FLAGS.keep
+    own = trainings.recipe(dataset, method)
+    asked = dataset, method, cells, ladder, number, FLAGS.keep, own
     left = [halving.at(cell, rung) for cell in halving.kept(records, *asked)]
     keys = halving.key(number, len(ladder))
     return training(load, dataset, method, left, rung.numbers, keys)

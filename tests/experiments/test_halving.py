@@ -38,8 +38,8 @@ def records():
 
 
 def test_rungs_end_with_all_runs_and_repeat_nothing():
-    assert halving.rungs(3, 3) == [Rung(1, 1, 0.3), Rung(3, 1, 1.0), Rung(3, 3, 1.0)]
-    assert halving.rungs(3, 1) == [Rung(1, 1, 0.3), Rung(3, 1, 1.0)]
+    assert halving.rungs(3, 3) == [Rung(3, 1, 0.3), Rung(3, 1, 1.0), Rung(3, 3, 1.0)]
+    assert halving.rungs(3, 1) == [Rung(3, 1, 0.3), Rung(3, 1, 1.0)]
     assert halving.rungs(1, 1) == [Rung(1, 1, 0.3), Rung(1, 1, 1.0)]
     assert Rung(2, 2, 1.0).numbers == ((123, 1), (0, 1))
 
@@ -58,6 +58,17 @@ def test_the_best_by_validation_go_on(records):
     assert halving.kept(records, *asked, 2, keep=0.1) == [CELLS[1]]
     # Without its record, a cell is behind all others.
     assert halving.kept(records[2:], *asked, 2, keep=0.5) == CELLS[2:]
+
+
+def test_the_methods_own_settings_reach_the_last_rung(records):
+    asked = "cora", "gcn", CELLS, LADDER
+    found = halving.kept(records, *asked, 2, keep=0.1, own=CELLS[0])
+    assert found == [CELLS[0], CELLS[1]]
+    assert halving.kept(records, *asked, 2, keep=0.1, own=CELLS[1]) == [CELLS[1]]
+    other = {**CELLS[0], "lr": 9.0}  # not of the grid
+    assert halving.kept(records, *asked, 2, keep=0.1, own=other) == [CELLS[1]]
+    longer = [*LADDER, LADDER[1]]  # the second rung is not the last
+    assert CELLS[2] not in halving.kept(records, *asked[:3], longer, 2, 0.1, CELLS[2])
 
 
 def test_only_the_last_rung_is_chosen_from(records):
