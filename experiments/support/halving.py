@@ -2,8 +2,8 @@
 
 Cells are compared by their mean validation score at a rung; the best share of them goes
 on to the next. On the last rung they have all runs and all steps, and the method's own
-settings are among them: few runs and steps may mislead, and what is chosen is never
-behind these by validation.
+settings are among them if the grid has these: few runs and steps may mislead, and what
+is chosen is never behind them by validation.
 """
 
 import math

@@ -46,7 +46,8 @@ NOTE = (
     "ATT; GAT by the detector with the best AUROC on the validation nodes of the run. "
     "F1 (best) picks its threshold on the test nodes, F1 (val) on the validation "
     "nodes. Settings of OODGAT+ were chosen before all but the stage "
-    "development, which is judged on nodes that are in no part of its splits. An "
+    "development, which is judged on nodes that are in no part of its splits; its "
+    "score FUSED+fit after they had been seen with FUSED+prop. An "
     "ensemble averages the ranks of its members' scores and their probabilities, and "
     f"costs as many trainings as it has members. Of differences, {paired.NOTE}."
 )
