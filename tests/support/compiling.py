@@ -20,6 +20,9 @@ OPTIONS = {
 FLAGS = " ".join(f"--{name}={str(value).lower()}" for name, value in OPTIONS.items())
 _usual = compiler.get_compile_options
 
+# Every operation is else lowered with the lines of code that it comes from.
+jax.config.update("jax_traceback_in_locations_limit", 0)
+
 # Making this anew is a fifth of the time of a small program; there are thousands.
 mlir.make_ir_context = functools.cache(mlir.make_ir_context)
 

@@ -25,7 +25,7 @@ import time
 
 from oodgat_jax import source_digest
 from oodgat_jax.datasets.readers import digits
-from support import compiling
+from support import compiling, quick_unique
 
 TESTS = pathlib.Path(__file__).parent.parent
 LARGEST = 1 << 20  # bytes of a message
@@ -235,6 +235,7 @@ def prepare():
     """Imports and computes what most commands need and what is always the same."""
     for name in MODULES:
         importlib.import_module(name)
+    quick_unique.use()
     source_digest.digest()  # kept by the library, once per process
     digits.neighbor_graph = functools.cache(digits.neighbor_graph)
     digits.neighbor_graph(digits.NEIGHBORS)
