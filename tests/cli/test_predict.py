@@ -232,14 +232,17 @@ TUTORIAL = pathlib.Path(__file__).parent.parent.parent / "docs" / "own_graph.md"
 
 
 def test_the_tutorial_runs(tmp_path, monkeypatch):
-    """Its Python and its commands, in order, with fewer steps and units."""
+    """Its Python and its commands, in order, with fewer steps and units.
+
+    Both in this process, which compiles once what they have in common.
+    """
     text = TUTORIAL.read_text(encoding="utf-8")
     parts = re.findall(
         r"<!-- run -->\n```python\n(.*?)```|```\n(oodgat .*?)\n```", text, re.DOTALL
     )
     assert len(parts) == 8
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(projection, "TSNE_MOST", 200)  # in Python; a command places all
+    monkeypatch.setattr(projection, "TSNE_MOST", 200)
     names: dict = {}
     for code, command in parts:
         if code:
@@ -248,8 +251,10 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
         else:
             flags = shlex.split(command)[1:]
             more = () if "--model=model" in flags else QUICK
-            ran = oodgat(tmp_path, *flags, *more)
-            assert ran.returncode == 0, ran.stderr
+            ending = binaries.call_module(
+                "oodgat_jax.cli.predict", *flags, *more, cache=tmp_path / "cache"
+            )
+            assert ending[0] == 0, ending
     first, again = (tmp_path / name for name in ("predictions.csv", "again.csv"))
     assert first.read_text() == again.read_text()
     assert names["model"].report_.unlabeled == (~names["labeled"]).sum()

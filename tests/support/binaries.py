@@ -26,20 +26,25 @@ scheduler.PACE = -1.0
 
 
 def call(name, *arguments, cache):
-    """Exit code, stdout and stderr of `python -m experiments.NAME`, in this process.
+    """Exit code, stdout and stderr of `python -m experiments.NAME`, in this process."""
+    return call_module(f"experiments.{name}", *arguments, cache=cache)
+
+
+def call_module(module, *arguments, cache):
+    """Exit code, stdout and stderr of `python -m MODULE`, in this process.
 
     Importing JAX is most of the time of a short command, so it is done once.
     """
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.dict(os.environ, _environment(cache)))
-        stack.enter_context(mock.patch.object(sys, "argv", [name, *arguments]))
+        stack.enter_context(mock.patch.object(sys, "argv", [module, *arguments]))
         stack.enter_context(mock.patch.object(training, "use_cores"))  # too late here
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(err))
         stack.enter_context(_own_flags())
         stack.enter_context(threadpool_limits(1))  # threads wait for each other here
-        code = _exit_code(f"experiments.{name}")
+        code = _exit_code(module)
     return code, _text(out), _text(err)
 
 
