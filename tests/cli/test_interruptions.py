@@ -1,5 +1,6 @@
 """Killed at any moment and started again, a long command ends with the same records."""
 
+import itertools
 import json
 import os
 import random
@@ -55,12 +56,12 @@ def test_killed_at_random_moments(tmp_path, cache, whole):
     draw = random.Random(0)
     waits = [0.8 * (part + draw.random()) / KILLS for part in range(KILLS)]
     draw.shuffle(waits)  # each part of the time once, in any order
-    kills = 0
+    waits, kills = itertools.cycle(waits), 0
     while kills < KILLS:
         process = start(tmp_path, cache)
         with process:
             first = process.stderr.readline()  # imports are over, training begins
-            time.sleep(waits[kills])
+            time.sleep(next(waits))
             kills += process.poll() is None
             process.send_signal(signal.SIGKILL)
         if "cell" not in first:  # all cells were there: begin anew
