@@ -1,5 +1,7 @@
 """OODGAT+: its parts do what they say, and each can be switched off."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -81,23 +83,33 @@ def test_weight_decay_spares_attention_vectors(case):
     assert moved == {"bias": False, "kernel": True, "query": False}
 
 
-def trained(case, steps, **settings):
-    """Returns the run, the task and the state after some steps and a check."""
-    recipe = recipes.override(
-        recipes.recipe(None, PLUS), [f"{k}={v}" for k, v in settings.items()]
+@functools.cache
+def programs():
+    """The task, and its start, step and check as functions of (graph, run, ...)."""
+    recipe = recipes.recipe(None, PLUS)
+    task = methods.assemble(
+        PLUS, recipes.module(PLUS, recipe | {"hidden": 4, "heads": 2}, 3)
     )
-    module = recipes.module(PLUS, recipe | {"hidden": 4, "heads": 2}, 3)
-    task = methods.assemble(PLUS, module)
-    run = Run(jax.random.key(0), case.split, recipes.leaves(recipe, PLUS))
     schedule = recipes.schedule(PLUS, recipe)
-    start = jax.jit(lambda: loop.start(task, schedule, case.graph, run))
-    step = jax.jit(lambda state: loop.train_step(task, case.graph, run, state))
-    check = jax.jit(lambda *now: loop.check(task, schedule, case.graph, run, *now))
-    states = [start()]
+    return (
+        task,
+        jax.jit(functools.partial(loop.start, task, schedule)),
+        jax.jit(functools.partial(loop.train_step, task)),
+        jax.jit(functools.partial(loop.check, task, schedule)),
+    )
+
+
+def trained(case, steps, **hyper):
+    """Returns the run, the task and the state after some steps and a check."""
+    task, start, step, check = programs()
+    leaves = recipes.leaves(recipes.recipe(None, PLUS), PLUS)
+    assert hyper.keys() <= leaves.keys()
+    run = Run(jax.random.key(0), case.split, leaves | hyper)
+    states = [start(case.graph, run)]
     for _ in range(steps):
-        state, loss = step(states[-1])
+        state, loss = step(case.graph, run, states[-1])
         states.append(state)
-    return run, task, [*states[:-1], check(state, loss)]
+    return run, task, [*states[:-1], check(case.graph, run, state, loss)]
 
 
 @pytest.fixture(scope="module")
