@@ -37,6 +37,7 @@ os.environ.setdefault("OODGAT_KERNELS_DIR", str(download.cache_dir() / "kernels"
 # Files of few and long tests begin, so that no process is left alone with one.
 LONG = (
     "test_sharding.py",
+    "test_testing.py",
     "test_site.py",
     "test_interruptions.py",
     "test_kernels.py",
@@ -44,7 +45,12 @@ LONG = (
     "test_predict.py",
     "test_cluster.py",
     "test_estimator.py",
+    "test_extending.py",
+    "test_backbones.py",
+    "test_detectors.py",
     "test_detect.py",
+    "test_plus.py",
+    "test_robust.py",
     "test_train.py",
     "test_report.py",
     "test_page.py",
