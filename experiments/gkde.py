@@ -58,7 +58,8 @@ ROWS = (
     Row("GKDE, differential entropy", "gkde", "differential_entropy"),
     Row("OODGAT-ENT", "oodgat", "ENT", "oodgat"),
     Row("OODGAT-ATT", "oodgat", "ATT", "oodgat"),
-    Row("OODGAT+", "oodgat-plus", "FUSED+fit", "oodgat"),
+    Row("OODGAT+", "oodgat-plus", "FUSED+student", "oodgat"),
+    Row("OODGAT+, no student", "oodgat-plus", "FUSED+fit", "oodgat"),
     Row("OODGAT+, propagated once", "oodgat-plus", "FUSED+prop", "oodgat"),
     Row("OODGAT+, ATT alone", "oodgat-plus", "ATT", "oodgat"),
 )

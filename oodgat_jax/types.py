@@ -132,6 +132,9 @@ class Outputs(NamedTuple):
     attention: tuple[Array, ...]  # OOD logits per layer, [N, H] each; () if none
     passes: tuple[Array, ...] = ()  # mean p [N, C], mean H(p) [N] of Monte Carlo passes
     reference: tuple[Array, ...] = ()  # kept of a fit: see `detectors.fitted_fusion`
+    # The network's own logits [N, C], those of its student [N, C + 1], quantiles of
+    # their scores [2, Q], the student's share; `logits` are of both then.
+    student: tuple[Array, ...] = ()
 
 
 class Rates(NamedTuple):

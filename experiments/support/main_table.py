@@ -25,7 +25,7 @@ ROWS = (
     Row("OODGAT-ENT", "oodgat", "ENT", "oodgat-ent"),
     Row("OODGAT-ATT", "oodgat", "ATT", "oodgat-att"),
 )
-PLUS = Row("OODGAT+", "oodgat-plus", "FUSED+fit")  # of the summary alone
+PLUS = Row("OODGAT+", "oodgat-plus", "FUSED+student")  # of the summary alone
 # Metrics of the summary, and what it calls them.
 HEADLINE = {
     "auroc": "AUROC",

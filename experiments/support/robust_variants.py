@@ -18,6 +18,8 @@ OFF: Mapping[str, recipes.Recipe] = {
     "averaging": {"averaging": 0.0},
     "last step": {"early_stop": True, "max_steps": 1000, "check_every": 10},
 }
+# The student learns when all else is over, so it is left out by itself alone.
+STUDENT: Mapping[str, recipes.Recipe] = {"student": {"student_steps": 0.0}}
 # Settings that people are likely to change, to show how much depends on them.
 CHANGES: Mapping[str, recipes.Recipe] = {
     f"{name}={value}": {name: value}
@@ -48,17 +50,18 @@ class Variant(NamedTuple):
     @property
     def settings(self) -> recipes.Recipe:
         """Returns the settings that are not the recipe's."""
-        known = {**OFF, **CHANGES}
+        known = {**OFF, **STUDENT, **CHANGES}
         return {k: v for part in self.off for k, v in known[part].items()}
 
 
-SCORE, PROPAGATED = "FUSED+fit", "FUSED+prop"  # parts are left out of the latter
+SCORE, PROPAGATED = "FUSED+student", "FUSED+prop"  # parts are left out of the latter
 MAIN = (
     Variant("OODGAT+", PLUS, (), SCORE),
     Variant("OODGAT", "oodgat", (), "ATT"),
     Variant("GAT (best detector)", "gat"),
 )
 SCORES = (
+    Variant("OODGAT+ (FUSED+fit)", PLUS, (), "FUSED+fit"),
     Variant("OODGAT+ (FUSED+prop)", PLUS, (), PROPAGATED),
     Variant("OODGAT+ (FUSED alone)", PLUS, (), "FUSED"),
     Variant("OODGAT+ (ATT alone)", PLUS, (), "ATT"),
@@ -67,6 +70,7 @@ SCORES = (
 LEFT_OUT = tuple(
     Variant(f"OODGAT+ without {part}", PLUS, (part,), PROPAGATED) for part in OFF
 )
+UNTAUGHT = Variant("OODGAT+ without student", PLUS, tuple(STUDENT), SCORE)
 ALONE = (
     Variant("OODGAT+ without any", PLUS, tuple(OFF), PROPAGATED),
     *(
@@ -82,7 +86,7 @@ ALONE = (
 CHANGED = tuple(
     Variant(f"OODGAT+ with {change}", PLUS, (change,), PROPAGATED) for change in CHANGES
 )
-VARIANTS = (*MAIN, *SCORES, *LEFT_OUT, *ALONE, *CHANGED)
+VARIANTS = (*MAIN, UNTAUGHT, *SCORES, *LEFT_OUT, *ALONE, *CHANGED)
 
 
 def find(records: Sequence[Record], variant: Variant, **where: object) -> list[Record]:

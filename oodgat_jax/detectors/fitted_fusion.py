@@ -74,7 +74,9 @@ def fit(outputs: Outputs, graph: jraph.GraphsTuple, split: Split) -> Fit:
     quantiles = rank_fusion.quantiles(_scores(outputs, classes))
     unweighted = Fit(quantiles, jnp.zeros((len(ROUNDS), SCORES)), *classes)
     ranks = _spread(graph, _ranks(outputs, unweighted))
-    found = unweighted._replace(weights=_weights(ranks, outputs.logits, split))
+    found = unweighted._replace(
+        weights=_weights(ranks, rank_fusion.own_logits(outputs), split)
+    )
     return jax.lax.stop_gradient(found)
 
 

@@ -31,8 +31,14 @@ def fused(predict: Predict, graph: jraph.GraphsTuple, split: Split) -> Array:
 
 
 def scores(outputs: Outputs) -> Array:
-    """Returns ENT and ATT: [2, N]."""
-    return jnp.stack([losses.softmax_entropy(outputs.logits), mean_ood_logit(outputs)])
+    """Returns ENT and ATT of a network, without its student: [2, N]."""
+    entropy = losses.softmax_entropy(own_logits(outputs))
+    return jnp.stack([entropy, mean_ood_logit(outputs)])
+
+
+def own_logits(outputs: Outputs) -> Array:
+    """Returns the logits of a network itself, without its student: [N, C]."""
+    return outputs.student[0] if outputs.student else outputs.logits
 
 
 def weighted(found: Array) -> Array:

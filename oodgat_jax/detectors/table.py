@@ -29,6 +29,7 @@ from oodgat_jax.detectors.passes import aleatoric, epistemic, total
 from oodgat_jax.detectors.propagation import gnnsafe, propagate
 from oodgat_jax.detectors.rank_fusion import fused
 from oodgat_jax.detectors.similarity import similarity_propagation
+from oodgat_jax.detectors.student_fusion import with_student
 from oodgat_jax.detectors.unknown import unknown
 from oodgat_jax.registry import Registry, check_function, check_needs
 from oodgat_jax.types import Array, Detector, InputError, Predict, Split
@@ -64,6 +65,7 @@ DETECTORS: Registry[Detector] = Registry(
         "ATT_printed": attention_printed,
         "FUSED": fused,
         "FUSED+fit": fitted,
+        "FUSED+student": with_student,
         "MSP": msp,
         "maxlogit": max_logit,
         "aleatoric": aleatoric,
@@ -85,6 +87,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "FUSED": ("attention",),
     "FUSED+fit": ("attention", "labels", "validation"),
     "FUSED+prop": ("attention",),
+    "FUSED+student": ("attention", "labels", "validation"),
     "GEBM": ("labels",),
     "GRASP": ("labels",),
     "GRASP_coded": ("labels", "validation"),

@@ -31,7 +31,7 @@ from oodgat_jax.estimator.model_facts import PLAIN
 from oodgat_jax.methods import METHODS, recipes
 from oodgat_jax.types import InputError, Split
 
-FORMAT, VERSION = "oodgat-jax model", 5
+FORMAT, VERSION = "oodgat-jax model", 6
 FACTS = "model.json"
 # Names that `save` gives: nothing else in a folder is ever removed.
 PARAMETERS = re.compile(r"parameters-[0-9a-f]{16}\.msgpack")

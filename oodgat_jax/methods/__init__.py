@@ -135,13 +135,13 @@ METHODS: Registry[Method] = Registry(
         "oodgat-plus": Method(
             "oodgat",
             ("consistency_led", "entropy", "discrepancy", "anchor"),
-            "FUSED+fit",
-            ("ENT", "ATT", "FUSED", "FUSED+prop", "FUSED+fit"),
+            "FUSED+student",
+            ("ENT", "ATT", "FUSED", "FUSED+prop", "FUSED+fit", "FUSED+student"),
             optimizer=adam_sparing_attention,
             hyper=PLUS,
             customize=steadied,
             validation=keeping_fit,
-            keeps=("FUSED+fit",),
+            keeps=("FUSED+fit", "FUSED+student"),
         ),
         "oodgat-printed": Method(
             "oodgat",

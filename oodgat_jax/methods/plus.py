@@ -4,6 +4,8 @@
   steadied                weight decay that fits the features; averaged parameters
   keeping_fit             what the score FUSED+fit is read off
 
+At the end a student learns from it, see `student`.
+
 The regularizers are in `losses.robust`, the scores in `detectors.rank_fusion` and
 `detectors.fitted_fusion`.
 """
@@ -22,7 +24,9 @@ from oodgat_jax.detectors import fitted_fusion
 from oodgat_jax.detectors.fitted_fusion import Fit
 from oodgat_jax.graphs import reductions
 from oodgat_jax.graphs.sparse import SparseFeatures
+from oodgat_jax.methods import student
 from oodgat_jax.methods.choosing import Predictor, paper_validation
+from oodgat_jax.methods.student import Student
 from oodgat_jax.training import Params, Run, Task
 from oodgat_jax.types import Array, Detector, Hyper, Outputs
 
@@ -40,6 +44,7 @@ PLUS: Mapping[str, float | int] = MappingProxyType(
         "early_stop": False,
         "max_steps": 501,
         "check_every": 50,
+        "student_steps": 200.0,
     }
 )
 MOST_DECAY = 5e-4  # what `feature_decay` comes to at most
@@ -52,6 +57,7 @@ class Kept(NamedTuple):
     averaging: Array  # the weight of the average so far at a step
     scale: Array  # mean squared norm of a node's features
     fit: Fit  # of the score to the graph
+    student: Student  # learns at the end
 
 
 def adam_sparing_attention(hyper: Hyper) -> optax.GradientTransformation:
@@ -77,22 +83,26 @@ def _without_attention(params: Params) -> Any:
 
 
 def steadied(task: Task, module: Any) -> Task:
-    """Returns the task with a decay that fits the features, and averaged parameters.
+    """Returns the task with a decay that fits the features, averaged parameters, and a
+    student of the result.
 
     The decay is L2 on the weights of the features, `feature_decay` times the mean
     squared norm of a node's features, at most 5e-4: features of small values need
     large weights, which a fixed decay would not let grow. At step t the average is
     d average + (1 - d) parameters, d = min(averaging, (t + 1) / (t + 10)), so that the
-    start is soon forgotten; `feature_decay` = 0 and `averaging` = 0 switch them off.
+    start is soon forgotten. 0 for `feature_decay`, `averaging` or `student_steps`
+    switches each off.
     """
     del module
 
     def init_aux(params: Params, run: Run, graph: jraph.GraphsTuple) -> Kept:
+        shapes = jax.eval_shape(task.predict, params, (), graph)
         return Kept(
             average=params,
             averaging=jnp.asarray(run.hyper["averaging"]),
             scale=_mean_square(graph),
-            fit=fitted_fusion.empty(jax.eval_shape(task.predict, params, (), graph)),
+            fit=fitted_fusion.empty(shapes),
+            student=student.empty(graph, shapes.logits.shape[1]),
         )
 
     def loss(params, aux: Kept, graph, run: Run, step: Array, key: Array) -> Array:
@@ -104,12 +114,22 @@ def steadied(task: Task, module: Any) -> Task:
         new = 1 - jnp.minimum(aux.averaging, (step + 1) / (step + 10))
         return aux._replace(average=optax.incremental_update(params, aux.average, new))
 
-    def predict(params: Params, aux: Kept, graph: jraph.GraphsTuple) -> Outputs:
+    def alone(aux: Kept, graph: jraph.GraphsTuple) -> Outputs:
         outputs = task.predict(aux.average, (), graph)
         return outputs._replace(reference=aux.fit)
 
+    def predict(params: Params, aux: Kept, graph: jraph.GraphsTuple) -> Outputs:
+        return student.answer(aux.student, alone(aux, graph), graph)
+
+    def finish(params: Params, aux: Kept, graph: jraph.GraphsTuple, run: Run) -> Kept:
+        return aux._replace(student=student.teach(alone(aux, graph), graph, run))
+
     return task._replace(
-        init_aux=init_aux, loss=loss, after_step=after_step, predict=predict
+        init_aux=init_aux,
+        loss=loss,
+        after_step=after_step,
+        predict=predict,
+        finish=finish,
     )
 
 

@@ -4,6 +4,7 @@
 drives it from the host for many runs.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -121,7 +122,8 @@ def advance(
     state: State,
     checks: Array,
 ) -> State:
-    """Takes a run through up to `checks` validations, or until it is done."""
+    """Takes a run through up to `checks` validations, or until it is done; then it is
+    finished."""
 
     def step(_, carry):
         return train_step(task, graph, run, carry[0])
@@ -137,4 +139,17 @@ def advance(
         state, count = carry
         return ~state.done & (count < checks)
 
-    return jax.lax.while_loop(going, body, (state, jnp.array(0)))[0]
+    state = jax.lax.while_loop(going, body, (state, jnp.array(0)))[0]
+    return state if task.finish is None else _finish(task.finish, graph, run, state)
+
+
+def _finish(
+    finish: Callable[..., Aux], graph: jraph.GraphsTuple, run: Run, state: State
+) -> State:
+    """Completes what a run keeps, if it is done."""
+    aux = jax.lax.cond(
+        state.done,
+        lambda: finish(state.best, state.best_aux, graph, run),
+        lambda: state.best_aux,
+    )
+    return state._replace(best_aux=aux)

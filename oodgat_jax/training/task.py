@@ -49,6 +49,9 @@ class Task(NamedTuple):
     optimizer: Callable[[Hyper], optax.GradientTransformation] = adam
     init_aux: Callable[..., Aux] = no_aux  # (params, run, graph): teacher, queue, ...
     after_step: Callable[..., Aux] = same_aux  # (params, aux, step)
+    # (params, aux, graph, run) -> aux: completes what is kept, once, of the parameters
+    # that are; None for nothing.
+    finish: Callable[..., Aux] | None = None
 
 
 class Schedule(NamedTuple):

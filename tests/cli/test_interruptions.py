@@ -12,7 +12,7 @@ import time
 import pytest
 from support import binaries
 
-KILLS = 8
+KILLS = 12
 # Four cells in three batches: one and one of the first program, two of the second.
 GRID = (
     *("--dataset=digits", "--method=mlp", "--splits=1", "--seeds=2"),

@@ -50,7 +50,7 @@ def test_fallen_runs_are_judged_within_their_problem():
 
 def test_tables_show_means_worst_runs_and_differences():
     records = [
-        made("oodgat-plus", "FUSED+fit", (0.99, 0.97)),
+        made("oodgat-plus", "FUSED+student", (0.99, 0.97)),
         made("oodgat", "ATT", (0.98, 0.90)),
         made("oodgat-plus", "FUSED+prop", (0.95, 0.93), off=("anchor",)),
     ]
@@ -73,9 +73,9 @@ def test_a_stage_without_the_main_rows_has_a_table_alone():
 
 
 def test_the_summary_has_a_row_of_it():
-    records = [made("oodgat-plus", "FUSED+fit", (0.99, 0.97))]
-    records.append(made("oodgat-plus", "FUSED+fit", (0.5, 0.5), off=("lead",)))
-    records.append(made("oodgat-plus", "FUSED+fit", (0.5, 0.5), stage="fresh"))
+    records = [made("oodgat-plus", "FUSED+student", (0.99, 0.97))]
+    records.append(made("oodgat-plus", "FUSED+student", (0.5, 0.5), off=("lead",)))
+    records.append(made("oodgat-plus", "FUSED+student", (0.5, 0.5), stage="fresh"))
     text = tables.as_text(main_table.summary(robust_tables.in_summary(records)))
     assert "OODGAT+" in text
     assert "98.0" in text

@@ -206,5 +206,6 @@ def test_it_runs_by_name():
         "digits", "oodgat-plus", splits=1, seeds=1,
         settings={"max_steps": 2, "check_every": 1, "hidden": 4, "heads": 1},
     )  # fmt: skip
-    assert list(result.scores) == ["ENT", "ATT", "FUSED", "FUSED+prop", "FUSED+fit"]
+    assert tuple(result.scores) == PLUS.detectors
+    assert result.states.best_aux.student.share.tolist() == [pytest.approx(1 / 3)]
     assert result.states.best_step.tolist() == [2]

@@ -295,3 +295,18 @@ print("same")
 def test_two_devices_give_the_bits_of_one(request):
     done = forking.run("-c", DEVICES, cwd=request.path.parent)
     assert done.stdout == "same\n", done.stderr
+
+
+def test_what_a_run_keeps_is_finished_once():
+    """Of the best parameters, when the run stops; a task without it has no such aux."""
+
+    def finish(params, aux, graph, run):
+        return aux + steps_taken(params, run)
+
+    task = SCRIPTED._replace(
+        init_aux=lambda params, run, graph: jnp.array(0), finish=finish
+    )
+    scores = np.random.default_rng(1).integers(0, 6, (5, training.num_checks(SHORT)))
+    states = training.train(task, GRAPH, scripted_runs(scores), SHORT)
+    np.testing.assert_array_equal(states.best_aux, states.best_step)
+    assert not states.aux.any()
