@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from experiments.support import paper_results
-from experiments.support.robust_variants import MAIN, find
+from experiments.support.robust_variants import MAIN, SCORES, find
 from oodgat_jax import ensembles, experiment, tables
 from oodgat_jax.records import Record
 
 STAGE = "ensembles"
-ROWS = MAIN[:2]  # OODGAT+ and OODGAT
+ROWS = (MAIN[0], SCORES[0], MAIN[1])  # OODGAT+ by two scores, and OODGAT
 SIZES = (3, 5, 9)
 METRICS = {
     "auroc": "AUROC",
