@@ -136,7 +136,8 @@ def pseudo_labels(logits: Array, scores: Array, split: Split) -> tuple[Array, Ar
     Labeled nodes have their label. Of the others, those whose score is at most that of
     LOOKS_KNOWN of the held-out known nodes have the teacher's sharpened probabilities;
     those with a score of LOOKS_UNKNOWN of them or more are of the last class. Nodes
-    between them, and validation nodes, do not count.
+    between them, and validation nodes with a label, do not count. (Where nobody has OOD
+    labels, validation nodes are also all those without any.)
 
     Args:
       logits: of the teacher, [N, C].
@@ -156,7 +157,7 @@ def pseudo_labels(logits: Array, scores: Array, split: Split) -> tuple[Array, Ar
     found = jnp.where(known[:, None], sharp, 0.0)
     found = jnp.concatenate([found, unknown[:, None].astype(sharp.dtype)], 1)
     given = jax.nn.one_hot(labels, classes + 1)
-    counted = train | (~val & (known | unknown))
+    counted = train | (~(val & (labels >= 0)) & (known | unknown))
     return (
         jnp.where(train[:, None], given, found),
         jnp.asarray(reductions.without_padding(counted)),

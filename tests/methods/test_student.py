@@ -76,6 +76,19 @@ def test_what_looks_known_or_unknown_is_learned_from(case):
     )
 
 
+def test_validation_nodes_teach_unless_they_have_a_label(case):
+    """Without OOD labels all unlabeled nodes are there to validate against."""
+    split, given = case.split, teacher(case)
+    known = np.asarray(split.train) | (np.asarray(split.val) & ~split.is_ood)
+    alone = split._replace(
+        labels=np.where(known, split.labels, -1), val=~split.train, is_ood=~known
+    )
+    scores = jnp.asarray(np.linspace(0, 1, len(split.labels)), jnp.float32)
+    _, counted = student.pseudo_labels(given.logits, scores, alone)
+    assert not counted[known & ~np.asarray(split.train)].any()
+    assert counted[~known].mean() > 0.5
+
+
 def test_a_large_class_counts_by_the_root_of_its_size():
     targets = np.eye(2)[[0, 0, 0, 0, 1, 1]]
     counted = np.array([True] * 5 + [False])
@@ -94,9 +107,11 @@ def test_nobody_held_out_leaves_the_middle_of_the_ranks(case):
 
 def test_labels_of_unknown_nodes_change_nothing(case):
     split, given = case.split, teacher(case)
-    unseen = split._replace(labels=np.where(split.is_ood, -1, split.labels))
     hidden = ~split.val & ~split.train
-    unseen = unseen._replace(is_ood=np.where(hidden, ~split.is_ood, split.is_ood))
+    unseen = split._replace(
+        labels=np.where(hidden, -1, split.labels),
+        is_ood=np.where(hidden, ~split.is_ood, split.is_ood),
+    )
     expected, found = (taught(given, case.graph, s, HYPER)[0] for s in (split, unseen))
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
