@@ -135,7 +135,7 @@ class OODGATClassifier(BaseEstimator):
         held_out = holding_out.choose(codes, validation, self.held_out, seed)
         hidden = np.where(held_out.calibration, UNKNOWN, codes)
         exposed = holding_out.known_unknowns(exposure, codes)
-        split = holding_out.as_split(hidden, held_out.choosing, len(classes), exposed)
+        split = holding_out.as_split(hidden, held_out.choosing, exposed)
         keys = jax.random.split(jax.random.key(seed), self.members)
         states = members.train(
             self._method(), recipe, graph, split, len(classes), keys, progress

@@ -85,15 +85,14 @@ def known_unknowns(exposure: Any, codes: np.ndarray) -> np.ndarray:
 def as_split(
     codes: np.ndarray,
     choosing: np.ndarray,
-    num_classes: int,
     exposed: np.ndarray | None = None,
 ) -> Split:
     """Returns a split in which unlabeled nodes stand for the unknown ones, in
-    validation alone, but for those exposed to training."""
+    validation alone, but for those exposed to training; their labels stay -1."""
     unlabeled = codes < 0
     free = unlabeled if exposed is None else unlabeled & ~exposed
     return Split(
-        labels=np.where(unlabeled, num_classes, codes).astype(np.int32),
+        labels=codes.astype(np.int32),
         is_ood=unlabeled,
         train=~unlabeled & ~choosing,
         val=free | choosing,

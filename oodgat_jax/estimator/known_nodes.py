@@ -20,7 +20,6 @@ def as_split(
     detector: str,
     needs: Collection[str],
     labeled: Labeled,
-    num_classes: int,
 ) -> Split:
     """Returns a split with the fit's train nodes, if the detector needs them.
 
@@ -29,7 +28,6 @@ def as_split(
       detector: its name.
       needs: what it reads that the model does not keep.
       labeled: the nodes that the members learned from.
-      num_classes: C.
     """
     size = graphs.num_nodes(graph)
     codes, nobody = np.full(size, UNKNOWN), np.zeros(size, bool)
@@ -47,7 +45,7 @@ def as_split(
                 "further nodes behind it, or choose another detector."
             )
         codes[nodes] = labeled.codes
-    return holding_out.as_split(codes, nobody, num_classes)
+    return holding_out.as_split(codes, nobody)
 
 
 def digest(graph: jraph.GraphsTuple, nodes: np.ndarray) -> str:

@@ -84,7 +84,7 @@ def answer(
     count = len(jax.tree.leaves(trained[0])[0])
     detector = method.validated_by
     needs = () if detector in method.keeps else NEEDS.get(detector, ())
-    known = known_nodes.as_split(graph, detector, needs, labeled, num_classes)
+    known = known_nodes.as_split(graph, detector, needs, labeled)
     stacked = splits.stack([known] * count)
     logits, scores = evaluation.score_all(task, trained, graph, stacked, [detector])
     found = np.asarray(scores[detector])

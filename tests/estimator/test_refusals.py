@@ -316,9 +316,10 @@ def test_known_unknowns_are_exposed_and_not_validated_on():
     codes = np.array([0, 1, 0, -1, -1, -1])
     nobody = np.zeros(6, bool)
     exposed = holding_out.known_unknowns([4], codes)
-    split = holding_out.as_split(codes, nobody, 2, exposed)
+    split = holding_out.as_split(codes, nobody, exposed)
     assert np.flatnonzero(split.exposure).tolist() == [4]
     assert np.flatnonzero(split.val).tolist() == [3, 5]
-    assert not holding_out.as_split(codes, nobody, 2).exposure.any()
+    assert split.labels.tolist() == codes.tolist()  # no label is made up
+    assert not holding_out.as_split(codes, nobody).exposure.any()
     with pytest.raises(InputError, match="without a label, but node 1 has one"):
         holding_out.known_unknowns([1, 4], codes)
