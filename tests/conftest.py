@@ -19,7 +19,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
-from support import quick_unique
+from support import quick_unique, short_student
 from support.compiling import use
 
 from oodgat_jax import datasets
@@ -27,6 +27,7 @@ from oodgat_jax.datasets import download
 from oodgat_jax.datasets.readers import digits
 
 quick_unique.use()
+short_student.use()
 
 # Many tests train on digits, whose neighbors are found once in every process.
 digits.neighbor_graph = functools.cache(digits.neighbor_graph)
