@@ -20,7 +20,7 @@ from oodgat_jax import graphs
 from oodgat_jax.detectors import fitted_fusion, rank_fusion, student_fusion
 from oodgat_jax.graphs import reductions
 from oodgat_jax.models import Bias, Linear, drop_hidden
-from oodgat_jax.training import Params, Run
+from oodgat_jax.training import Params, Run, adam
 from oodgat_jax.types import Array, Outputs, Rates, Split
 
 COMPONENTS = 128  # of the features, at most
@@ -189,11 +189,7 @@ def _learn(
     module = Classifier(targets.shape[1])
     first, later = jax.random.split(jax.random.fold_in(run.key, HOPS))
     rates = Rates(run.hyper["input_dropout"], run.hyper["dropout"], 0.0)
-    optimizer = optax.chain(
-        optax.add_decayed_weights(WEIGHT_DECAY),
-        optax.scale_by_adam(),
-        optax.scale_by_learning_rate(LEARNING_RATE),
-    )
+    optimizer = adam({"lr": LEARNING_RATE, "weight_decay": WEIGHT_DECAY})
     total = jnp.maximum(reductions.add(jnp.sum(weights)), _TINY)
 
     def loss(params: Params, key: Array) -> Array:
@@ -218,18 +214,19 @@ def principal_components(graph: jraph.GraphsTuple, count: int) -> Array:
     By subspace iteration, which takes only products with the features; they need not
     fit into memory as a dense matrix.
     """
-    x = graph.nodes
-
-    def product(directions: Array) -> Array:
-        module, params = Linear(count), {"params": {"kernel": directions}}
-        return jnp.asarray(module.apply(params, x))
 
     def improved(_: int, directions: Array) -> Array:
-        rows, transposed = jax.vjp(product, directions)
+        rows, transposed = jax.vjp(lambda given: _along(graph, given), directions)
         return jnp.linalg.qr(reductions.add(transposed(_without_padding(rows))[0]))[0]
 
-    guess = jax.random.normal(jax.random.key(_SEED), (x.shape[1], count))
+    guess = jax.random.normal(jax.random.key(_SEED), (graph.nodes.shape[1], count))
     return jax.lax.fori_loop(0, ITERATIONS, improved, jnp.linalg.qr(guess)[0])
+
+
+def _along(graph: jraph.GraphsTuple, directions: Array) -> Array:
+    """Returns the features along some directions: [F, K] -> [N, K]."""
+    params = {"params": {"kernel": directions}}
+    return jnp.asarray(Linear(directions.shape[1]).apply(params, graph.nodes))
 
 
 def _without_padding(rows: Array) -> Array:
@@ -240,8 +237,7 @@ def _without_padding(rows: Array) -> Array:
 def _blocks(graph: jraph.GraphsTuple, components: Array) -> Array:
     """Returns the components of the features of every node, of norm 1, after each
     number of rounds: [N, HOPS + 1, K]."""
-    params = {"params": {"kernel": components}}
-    x = jnp.asarray(Linear(components.shape[1]).apply(params, graph.nodes))
+    x = _along(graph, components)
     x /= jnp.maximum(jnp.linalg.norm(x, axis=-1, keepdims=True), 1e-9)
     weights = graphs.symmetric_weights(graph)
     found = [x]
