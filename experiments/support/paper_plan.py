@@ -134,6 +134,7 @@ def steps(names: Names, folder: pathlib.Path, quick: bool) -> list[Step]:
         Step(sensitivity, runs | {"dataset": _one(sensitivity.PAPER, every)}),
         Step(gkde, runs | {"datasets": names.citation}),
         Step(no_ood_labels, runs | {"datasets": every}),
+        Step(no_ood_labels, runs | {"datasets": first, "method": "oodgat-plus"}),
     ]
     return [step for step in found if step.flags.get("datasets") != []]
 
