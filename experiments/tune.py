@@ -300,7 +300,11 @@ def _row(
 def draw(records: Sequence[Record]) -> tables.Table:
     """Draws what was chosen, a row per data set, method and score."""
     rows = []
-    for dataset, method in dict.fromkeys((r["dataset"], r["method"]) for r in records):
+    names = paper_results.in_order([record["dataset"] for record in records])
+    found = [record["method"] for record in records]
+    known = [row.method for row in main_table.ROWS if row.method in found]
+    methods = dict.fromkeys([*known, *found])
+    for dataset, method in itertools.product(names, methods):
         mine = tuned.comparable(records, dataset, method)
         if not mine:  # the last rung is not reached yet
             continue

@@ -136,6 +136,19 @@ def test_fewer_runs_keep_the_choice_of_the_full_grid_on_cora(method, place):
     assert ranked(left, (0,), (123, 1, 2))[0] == best
 
 
+@pytest.mark.parametrize("method", ["mlp", "gcn", "sage", "gat", "gatv2", "oodgat"])
+def test_halving_chooses_what_the_full_grid_does_on_digits(method):
+    """By committed records: nine runs of all eight cells, beside those of halving."""
+    every = read_records(study_flags.RECORDS / tune.STUDY.file)
+    mine = [r for r in every if (r["dataset"], r["method"]) == ("digits", method)]
+    halved = [r for r in mine if tuned.KEY in r]
+    full = [r for r in mine if tuned.KEY not in r]
+    assert len({tuple(r["hyperparameters"].values()) for r in full}) == 8
+    assert halved
+    choices = [tuned.chosen(each, "digits", method) for each in (halved, full)]
+    assert choices[0] == choices[1]
+
+
 def test_records_of_a_rung_are_found_by_their_keys(records):
     stored = json.loads(json.dumps(records))
     wanted = trainings.wanted(
