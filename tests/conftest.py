@@ -19,7 +19,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
-from support import quick_unique, short_student
+from support import lone_teacher, quick_unique
 from support.compiling import use
 
 from oodgat_jax import datasets
@@ -27,7 +27,6 @@ from oodgat_jax.datasets import download
 from oodgat_jax.datasets.readers import digits
 
 quick_unique.use()
-short_student.use()
 
 # Many tests train on digits, whose neighbors are found once in every process.
 digits.neighbor_graph = functools.cache(digits.neighbor_graph)
@@ -80,6 +79,12 @@ def pytest_collection_finish() -> None:
 def compiling(request: pytest.FixtureRequest) -> None:
     """Compiles without optimizing, but for the files named above."""
     use(quick=request.path.name not in OPTIMIZED)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def students(request: pytest.FixtureRequest) -> None:
+    """Trains OODGAT+ without its student, but for the files that are about it."""
+    lone_teacher.use(student=request.path.name in lone_teacher.WITH_STUDENT)
 
 
 @pytest.fixture(scope="session")

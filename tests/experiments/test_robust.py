@@ -26,6 +26,16 @@ def made(method, detector, auroc, off=(), stage="paper", known=(0, 1), validatio
     }
 
 
+@pytest.fixture
+def tiny(monkeypatch):
+    """The method with one step and a student of one step."""
+    sizes = {"max_steps": 1, "check_every": 1, "hidden": 4, "heads": 1}
+    hyper = {**METHODS["oodgat-plus"].hyper, **sizes, "student_steps": 1.0}
+    method = METHODS["oodgat-plus"]._replace(hyper=hyper)
+    monkeypatch.setitem(METHODS, "oodgat-plus", method)
+    return method
+
+
 def test_every_part_is_a_setting_of_the_method():
     recipe = recipes.recipe(None, "oodgat-plus")
     for settings in OFF.values():
@@ -81,10 +91,7 @@ def test_the_summary_has_a_row_of_it():
     assert "98.0" in text
 
 
-def test_a_row_is_trained_and_not_again(tmp_path, cache, monkeypatch):
-    hyper = {**METHODS["oodgat-plus"].hyper, "max_steps": 2, "check_every": 1}
-    tiny = METHODS["oodgat-plus"]._replace(hyper={**hyper, "hidden": 4, "heads": 1})
-    monkeypatch.setitem(METHODS, "oodgat-plus", tiny)
+def test_a_row_is_trained_and_not_again(tmp_path, cache, tiny):
     options = [*TINY, "--rows=OODGAT+", f"--out={tmp_path}"]
     code, out, err = call("robust", *options, cache=cache)
     assert code == 0, err
@@ -108,10 +115,7 @@ def test_wrong_names(flag, text, tmp_path, cache):
     assert text in err
 
 
-def test_ensembles_are_recorded_and_drawn(tmp_path, cache, monkeypatch):
-    hyper = {**METHODS["oodgat-plus"].hyper, "max_steps": 2, "check_every": 1}
-    tiny = METHODS["oodgat-plus"]._replace(hyper={**hyper, "hidden": 4, "heads": 1})
-    monkeypatch.setitem(METHODS, "oodgat-plus", tiny)
+def test_ensembles_are_recorded_and_drawn(tmp_path, cache, tiny):
     options = ["--stage=ensembles", "--datasets=digits", "--rows=OODGAT+"]
     code, out, err = call("robust", *options, f"--out={tmp_path}", cache=cache)
     assert code == 0, err

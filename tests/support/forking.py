@@ -25,7 +25,7 @@ import time
 
 from oodgat_jax import source_digest
 from oodgat_jax.datasets.readers import digits
-from support import compiling, quick_unique, short_student
+from support import compiling, lone_teacher, quick_unique
 
 TESTS = pathlib.Path(__file__).parent.parent
 LARGEST = 1 << 20  # bytes of a message
@@ -236,7 +236,7 @@ def prepare():
     for name in MODULES:
         importlib.import_module(name)
     quick_unique.use()
-    short_student.use()
+    lone_teacher.use()
     source_digest.digest()  # kept by the library, once per process
     digits.neighbor_graph = functools.cache(digits.neighbor_graph)
     digits.neighbor_graph(digits.NEIGHBORS)
