@@ -1,7 +1,6 @@
 """FUSED+fit: held-out known nodes say which score to trust; OOD labels do not."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -27,15 +26,19 @@ def outputs(split, by):
     signal = np.asarray(split.is_ood) + random.uniform(0.0, 0.01, split.is_ood.shape)
     entropy, attention, far = (signal if by == name else 1 - signal for name in PLACES)
     logits = SURE[(np.arange(3) - np.asarray(split.labels)[:, None]) % 3]
-    logits = jnp.asarray(logits / (0.5 + 3 * entropy[:, None]), jnp.float32)
-    ood = jnp.asarray(attention[:, None], jnp.float32)
+    logits = np.float32(logits / (0.5 + 3 * entropy[:, None]))
+    ood = np.float32(attention[:, None])
     train = np.asarray(split.train)
     # Train nodes are near the mean of the class, whatever misleads.
     hidden = np.stack([np.where(train, 0, 9 * far), random.normal(size=far.size)], 1)
-    return Outputs(logits, jnp.asarray(hidden, jnp.float32), (ood, ood))
+    return Outputs(logits, np.float32(hidden), (ood, ood))
 
 
 fit = jax.jit(fitted_fusion.fit)
+
+
+def score(name, given, graph, split=None):
+    return jax.jit(lambda o: DETECTORS[name](lambda _: o, graph, split))(given)
 
 
 def prior():
@@ -68,7 +71,7 @@ def test_shares_are_all_in_quarters():
 def test_the_distance_is_that_of_the_detector(case):
     given = outputs(case.split, "ENT")
     kept = fit(given, case.graph, case.split)
-    far = DETECTORS["Mahalanobis"](lambda _: given, case.graph, case.split)
+    far = score("Mahalanobis", given, case.graph, case.split)
     np.testing.assert_allclose(kept.quantiles[2, [0, -1]], [far.min(), far.max()], 1e-5)
 
 
@@ -89,7 +92,7 @@ def test_the_area_is_that_of_scikit_learn_with_weights_and_ties():
     others = ~held & (random.random(200) < 0.9)
     importance = np.where(held, random.random(200), 0.0)
     importance /= importance.sum()
-    found = jax.jit(fitted_fusion._area)(jnp.asarray(scores), importance, others)
+    found = jax.jit(fitted_fusion._area)(scores, importance, others)
     both = held | others
     expected = roc_auc_score(
         others[both], scores[both], sample_weight=np.where(held, importance, 1)[both]
@@ -100,27 +103,25 @@ def test_the_area_is_that_of_scikit_learn_with_weights_and_ties():
 def test_a_held_out_node_counts_by_the_size_of_its_class():
     labels = np.array([0, 0, 1, 0, 0, 0, 1])
     held = np.array([True, True, True, False, False, False, False])
-    logits = jnp.asarray(np.eye(2)[labels])
-    found = fitted_fusion._importance(logits, jnp.asarray(labels), held, ~held)
+    importance = jax.jit(fitted_fusion._importance)
+    found = importance(np.eye(2)[labels], labels, held, ~held)
     np.testing.assert_allclose(found[:3], [1 / 3, 1 / 3, 1 / 3])  # (3 + 1) / 2, 1 + 1
     assert not found[3:].any()
 
 
 def test_what_a_model_keeps_is_taken_whatever_the_split(case):
     given = outputs(case.split, "ENT")
-    weights = jnp.zeros((len(fitted_fusion.ROUNDS), 3)).at[0, 1].set(1.0)  # ATT alone
+    weights = np.zeros((len(fitted_fusion.ROUNDS), 3), np.float32)
+    weights[0, 1] = 1.0  # ATT alone
     kept = fit(given, case.graph, case.split)._replace(weights=weights)
-    found = DETECTORS["FUSED+fit"](
-        lambda _: given._replace(reference=kept), case.graph, None
-    )
-    own = rank_fusion.scores(given)
-    expected = rank_fusion.ranks(own, kept.quantiles[:2])[1]
+    known = given._replace(reference=kept)
+    found = score("FUSED+fit", known, case.graph)
+    own = jax.jit(rank_fusion.scores)(given)
+    expected = jax.jit(rank_fusion.ranks)(own, kept.quantiles[:2])[1]
     np.testing.assert_allclose(found, expected, atol=1e-6)
     # FUSED reads the same quantiles.
-    fused = DETECTORS["FUSED"](
-        lambda _: given._replace(reference=kept), case.graph, None
-    )
-    expected = DETECTORS["FUSED"](lambda _: given, case.graph, None)
+    fused = score("FUSED", known, case.graph)
+    expected = score("FUSED", given, case.graph)
     np.testing.assert_allclose(fused, expected, atol=1e-6)
 
 
