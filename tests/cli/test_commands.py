@@ -3,14 +3,13 @@
 import json
 import pathlib
 import re
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 import scipy.sparse
 from absl import flags
-from support import own_tables
+from support import forking, own_tables
 from support.own_tables import FIT, TABLES, read, run, write
 
 from oodgat_jax.cli import progress
@@ -124,13 +123,7 @@ def test_a_command_has_its_own_flags(made):
 
 
 def test_an_unknown_command_is_one_sentence(tmp_path):
-    ran = subprocess.run(
-        [sys.executable, "-m", "oodgat_jax.cli.predict", "fitt"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=300,
-    )
+    ran = forking.run("-m", "oodgat_jax.cli.predict", "fitt", cwd=tmp_path)
     assert ran.returncode == 2
     assert ran.stderr.count("\n") == 1
     assert "fitt" in ran.stderr

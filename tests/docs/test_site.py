@@ -24,7 +24,7 @@ import urllib.parse
 import zlib
 
 import pytest
-from support import browser
+from support import browser, forking
 
 from oodgat_jax.registry import Registry
 
@@ -84,13 +84,10 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     quick = "-D", "run_examples=0", "-D", "nb_execution_mode=off"
     command = "-m", "sphinx", "-q", "-W", "--keep-going", *quick
-    done = subprocess.run(
-        [sys.executable, *command, "-d", folder / "doctrees", "docs", folder / "html"],
+    done = forking.run(
+        *(*command, "-d", folder / "doctrees", "docs", folder / "html"),
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     return folder / "html"
