@@ -1,5 +1,7 @@
 """The student of OODGAT+: what it learns from, what it keeps, and when it answers."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -154,6 +156,19 @@ def test_without_steps_there_is_no_student(case):
         for name in ("FUSED+student", "FUSED+fit")
     )
     np.testing.assert_array_equal(found, expected)
+
+
+def test_outputs_without_a_student_are_scored_by_the_same_operations(case):
+    """So that what is checked of FUSED+fit there need not be checked again."""
+    given = teacher(case)
+    operations = [
+        str(jax.make_jaxpr(lambda o, s, f=DETECTORS[n]: f(lambda _: o, case.graph, s))(
+            given, case.split
+        ))
+        for n in ("FUSED+student", "FUSED+fit", "FUSED")
+    ]  # fmt: skip
+    score, fit, other = (re.sub("0x[0-9a-f]+", "", each) for each in operations)
+    assert score == fit != other
 
 
 def test_an_empty_student_has_the_shapes_of_one_and_no_share(case):
