@@ -8,6 +8,7 @@ from support import own_tables
 from support.own_tables import TABLES, run
 
 from oodgat_jax.estimator import OODGATClassifier
+from oodgat_jax.types import InputError
 
 SHORT = {"max_steps": 11, "hidden": 4, "heads": 2}
 
@@ -47,6 +48,25 @@ def test_a_loaded_model_answers_with_its_student(fitted, tmp_path):
     alone = loaded.answer(*graph)
     assert np.abs(alone.score - answer.score).max() > 0.01
     assert np.abs(alone.probabilities - answer.probabilities).max() > 1e-3
+
+
+def test_a_grown_graph_has_its_answer_from_the_same_student(fitted):
+    model, features, edges = fitted
+    twin = int(np.argmax([sum(node in pair for pair in edges) for node in range(60)]))
+    more = [[60, b] for a, b in edges if a == twin]
+    grown = model.answer(np.vstack([features, features[twin]]), [*edges, *more])
+    # The twin adds an edge to its neighbors, so that it is close but not equal.
+    assert grown.score[60] == pytest.approx(grown.score[twin], abs=0.1)
+    shared = grown.probabilities[:60] - model.predict_proba()
+    assert 0 < np.abs(shared).max() < 0.2
+
+
+def test_members_that_fail_fail_with_their_student(fitted):
+    _, features, edges = fitted
+    labels = np.where(np.arange(60) < 20, np.arange(60) % 3, -1)
+    model = OODGATClassifier(members=2, settings={**SHORT, "lr": 1e30})
+    with pytest.raises(InputError, match="smaller lr"):
+        model.fit(features, edges, labels)
 
 
 def test_the_command_fits_saves_and_predicts_with_a_student(

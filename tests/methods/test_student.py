@@ -6,9 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse
 
 from oodgat_jax import testing
 from oodgat_jax.detectors import DETECTORS, fitted_fusion, student_fusion
+from oodgat_jax.graphs import sparse
 from oodgat_jax.methods import student
 from oodgat_jax.testing import make_case
 from oodgat_jax.training import Run
@@ -56,6 +58,18 @@ def test_components_are_those_of_the_singular_values(case):
     size = np.linalg.norm(case.dataset.features @ np.asarray(found))
     best = np.linalg.norm(case.dataset.features @ rows[:3].T)
     assert 0.99 * best < size <= best * (1 + 1e-5)
+
+
+def test_components_of_features_that_are_stored_sparsely(case):
+    few = np.where(case.dataset.features > 0.3, case.dataset.features, 0)
+    stored = sparse.features(scipy.sparse.csr_array(few))
+    dense, stored = (
+        jax.jit(student.principal_components, static_argnums=1)(
+            case.graph._replace(nodes=nodes), 3
+        )
+        for nodes in (few, stored)
+    )
+    np.testing.assert_allclose(stored, dense, atol=1e-4)
 
 
 def test_what_looks_known_or_unknown_is_learned_from(case):

@@ -14,7 +14,6 @@ SCORE = "FUSED+student"
 WITH_STUDENT = (
     "test_plus.py",
     "test_robust.py",
-    "test_student.py",
     "test_taught_models.py",
 )
 
