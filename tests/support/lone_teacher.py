@@ -12,6 +12,7 @@ NAME, STEPS = "oodgat-plus", 20.0
 FULL = METHODS[NAME]  # as users have it
 SCORE = "FUSED+student"
 WITH_STUDENT = (
+    "test_gkde_study.py",
     "test_plus.py",
     "test_robust.py",
     "test_taught_models.py",
