@@ -298,8 +298,11 @@ def _row(
 
 
 def draw(records: Sequence[Record]) -> tables.Table:
-    """Draws what was chosen, a row per data set, method and score."""
-    rows = []
+    """Draws what was chosen, a row per data set, method and score.
+
+    Of a method of the main table these are its scores there, of another one all.
+    """
+    rows: list[list[tables.Cell | str]] = []
     names = paper_results.in_order([record["dataset"] for record in records])
     found = [record["method"] for record in records]
     known = [row.method for row in main_table.ROWS if row.method in found]
@@ -315,7 +318,9 @@ def draw(records: Sequence[Record]) -> tables.Table:
         chosen = max(mine, key=tuned.validation)["hyperparameters"]
         text = ", ".join(f"{name} {chosen[name]:g}" for name in varied)
         latest = {r["detector"]: r for r in mine if r["hyperparameters"] == chosen}
-        for detector, record in latest.items():
+        shown = [row.detector for row in main_table.ROWS if row.method == method]
+        for detector in [name for name in shown if name in latest] or latest:
+            record = latest[detector]
             title = f"{method}-{detector}"
             counts = ", ".join(map(str, cells)), count_runs([record])
             rows.append([dataset, title, *counts, text, *_beside_paper(record)])
