@@ -311,7 +311,8 @@ def draw(records: Sequence[Record]) -> tables.Table:
         mine = tuned.comparable(records, dataset, method)
         if not mine:  # the last rung is not reached yet
             continue
-        rungs = halving.by_rung(records, dataset, method)
+        halved = tuned.KEY in mine[0]
+        rungs = halving.by_rung(records, dataset, method) if halved else []
         settings = rungs[0] if rungs else [r["hyperparameters"] for r in mine]
         varied = [n for n in settings[0] if len({s[n] for s in settings}) > 1]
         cells = [len({tuple(s.values()) for s in each}) for each in rungs or [settings]]

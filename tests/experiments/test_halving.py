@@ -76,6 +76,8 @@ def test_only_the_last_rung_is_chosen_from(records):
     plain = measured(CELLS[0], 1.9, LADDER[1], 2)
     del plain[tuned.KEY]  # as by a grid without halving
     assert tuned.chosen([*records, plain], "cora", "gcn") == CELLS[0]
+    (row,) = tune.draw([*records, plain]).rows  # of the grid, as no rung is the last
+    assert row[2] == "1"
     last = [measured(CELLS[n], s, LADDER[1], 2) for n, s in ((1, 0.9), (3, 1.0))]
     assert tuned.chosen([plain, *records, *last], "cora", "gcn") == CELLS[3]
     assert [len(cells) for cells in halving.by_rung(records + last, "cora", "gcn")] == [
