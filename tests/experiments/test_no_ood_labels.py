@@ -51,6 +51,8 @@ def test_the_table_shows_both_ways_to_choose_the_step(record):
     assert "60.0 ± 10.0 |" in page
     assert "over 2 splits, 2 members each" in page
     assert "60.0 ± 10.0" not in study.text(no_ood_labels.STUDY, [record], [])
+    tuned = {**labeled, "hyperparameters": {**record["hyperparameters"], "lr": 9.0}}
+    assert "60.0 ± 10.0" not in study.text(no_ood_labels.STUDY, [record], [tuned])
 
 
 def test_the_table_has_a_row_per_method(record):
