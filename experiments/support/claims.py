@@ -209,11 +209,13 @@ def used_is_better(name: str, metric: str) -> Check:
 
 
 def beyond_post_hoc(records: Records) -> list[Verdict]:
-    """Compares OODGAT's own two scores, not propagated, with all detectors on GAT."""
+    """Compares OODGAT's own two scores, not propagated, with all detectors on GAT, each
+    by its latest record."""
     verdicts = []
     for name in post_hoc.known(records):
         mine = [r for r in records if r["dataset"] == name]
-        mine = [r for r in mine if r["selection"] in ("fixed", "validation")]
+        chosen = [r for r in mine if r["selection"] in ("fixed", "validation")]
+        mine = list({(r["method"], r["detector"]): r for r in chosen}.values())
         plain = [r for r in mine if r["detector"] in ("ENT", "ATT")]
         ours = [r for r in plain if r["method"] == "oodgat"]
         others = [r for r in mine if r["method"] == "gat"]

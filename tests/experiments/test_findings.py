@@ -46,6 +46,19 @@ def test_nothing_is_claimed_without_records():
     assert rows[0][2] == "python -m experiments.end_to_end"
 
 
+def test_detectors_on_gat_are_those_of_the_latest_records():
+    rows = [
+        record("cora", "kNN", RUNS * 0.9, method="gat", selection="validation"),
+        record("cora", "ATT", RUNS * 0.8, selection="fixed"),
+    ]
+    claim = "detectors on GAT"
+    assert verdict(claim, rows) == ["does not hold", "cora 80.0 / 90.0"]
+    again = {**rows[0], "metrics": {"auroc": (RUNS * 0.7).tolist()}}
+    assert verdict(claim, [*rows, again]) == ["holds", "cora 80.0 / 70.0"]
+    oracle = {**rows[0], "selection": "oracle"}
+    assert verdict(claim, [*rows, again, oracle]) == ["holds", "cora 80.0 / 70.0"]
+
+
 def test_the_main_table_decides_by_the_better_score():
     rows = [
         record("cora", "ENT", RUNS * 0.7),
