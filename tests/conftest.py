@@ -6,6 +6,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
+
 # One folder of compiled programs for the tests of this session: both of its processes
 # and those that they start. JAX reads these variables when it is imported.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
@@ -18,21 +20,10 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 # Two processes of tests share the cores; threads of scikit-learn would wait in vain.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import pytest
-from support import lone_teacher, quick_unique
-from support.compiling import use
-
-from oodgat_jax import datasets
-from oodgat_jax.datasets import download
-from oodgat_jax.datasets.readers import digits
-
-quick_unique.use()
-
-# Many tests train on digits, whose neighbors are found once in every process.
-digits.neighbor_graph = functools.cache(digits.neighbor_graph)
-
-# Binaries that tests call with a cache of their own still share the compiled kernels.
-os.environ.setdefault("OODGAT_KERNELS_DIR", str(download.cache_dir() / "kernels"))
+# Looking for garbage is a fifth of the time of importing what the tests need, and finds
+# none. The library is imported by those that use it: the process that hands out the
+# tests does not.
+gc.disable()
 
 # Files of few and long tests begin, so that no process is left alone with one.
 LONG = (
@@ -63,6 +54,26 @@ OPTIMIZED = (
 )
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Prepares a process that runs tests."""
+    hands_out = session.config.getoption("numprocesses", None)
+    if not hands_out or hasattr(session.config, "workerinput"):
+        prepare()
+
+
+def prepare() -> None:
+    from support import quick_unique
+
+    from oodgat_jax.datasets import download
+    from oodgat_jax.datasets.readers import digits
+
+    quick_unique.use()
+    # Many tests train on digits, whose neighbors are found once in every process.
+    digits.neighbor_graph = functools.cache(digits.neighbor_graph)
+    # Binaries that tests call with a cache of their own share the compiled kernels.
+    os.environ.setdefault("OODGAT_KERNELS_DIR", str(download.cache_dir() / "kernels"))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files first; the order inside of a file stays."""
     items.sort(key=lambda item: item.path.name not in LONG)
@@ -73,17 +84,22 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture(scope="module", autouse=True)
 def compiling(request: pytest.FixtureRequest) -> None:
     """Compiles without optimizing, but for the files named above."""
+    from support.compiling import use
+
     use(quick=request.path.name not in OPTIMIZED)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def students(request: pytest.FixtureRequest) -> None:
     """Trains OODGAT+ without its student, but for the files that are about it."""
+    from support import lone_teacher
+
     lone_teacher.use(student=request.path.name in lone_teacher.WITH_STUDENT)
 
 
@@ -99,12 +115,15 @@ def data_dir() -> Path:
 @pytest.fixture(scope="session")
 def real(data_dir):
     """From a name to a real data set, loaded once per process."""
+    from oodgat_jax import datasets
+
     return functools.cache(lambda name: datasets.load(name, data_dir))
 
 
 @pytest.fixture
 def load(monkeypatch, tmp_path):
     """Load a tiny data set from tmp_path under its real name."""
+    from oodgat_jax import datasets
 
     def load_row(source):
         monkeypatch.setitem(datasets.DATASETS, source.name, source)
