@@ -9,7 +9,7 @@ import sys
 import jax
 import numpy as np
 import pytest
-from support import binaries, compiling
+from support import binaries, compiling, forking
 
 from experiments import detect
 from oodgat_jax import datasets, experiment, metrics, splits
@@ -34,18 +34,21 @@ call = functools.partial(binaries.call, "detect")
 
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory, cache):
-    """The same command twice into one folder, as users call it: (folder, endings).
+    """The same command twice into one folder: (folder, endings).
 
-    The second time there is a folder of compiled programs, which is not of the tests.
+    First as users call it. The second time there is a folder of compiled programs,
+    which is not of the tests; that process is forked, but not from the first, so that
+    strings have other hashes in it.
     """
     folder = tmp_path_factory.mktemp("out") / "deep"
-    command = [sys.executable, "-m", "experiments.detect", *TINY, f"--out={folder}"]
+    command = ["-m", "experiments.detect", *TINY, f"--out={folder}"]
     env = os.environ | binaries.QUICK | {"XLA_FLAGS": compiling.FLAGS}
     env |= {"OODGAT_CACHE_DIR": str(cache)}
     env.pop("JAX_COMPILATION_CACHE_DIR")
+    first = [sys.executable, *command]
     endings = [
-        subprocess.run(command, capture_output=True, text=True, env=env)
-        for _ in range(2)
+        subprocess.run(first, capture_output=True, text=True, env=env),
+        forking.run(*command, env=env),
     ]
     return folder, [(done.returncode, done.stdout, done.stderr) for done in endings]
 

@@ -36,10 +36,13 @@ if not (compilation_cache.zstd or compilation_cache.zstandard):
     compilation_cache.compress_executable = functools.partial(zlib.compress, level=1)
 
 
-def use(quick: bool) -> None:
-    """Compiles from now on quickly, where numbers need not be those of users."""
+def use(quick: bool, by_flags: bool = False) -> None:
+    """Compiles from now on quickly, where numbers need not be those of users.
+
+    With FLAGS in XLA_FLAGS the options are given already.
+    """
     jax.config.update("jax_disable_most_optimizations", quick)
-    compiler.get_compile_options = _quick if quick else _usual
+    compiler.get_compile_options = _quick if quick and not by_flags else _usual
 
 
 def _key(options, backend, computation, *args, **more):

@@ -23,6 +23,8 @@ import subprocess
 import sys
 import time
 
+import jax
+
 from oodgat_jax import source_digest
 from oodgat_jax.datasets.readers import digits
 from support import compiling, lone_teacher, quick_unique
@@ -219,8 +221,7 @@ def become(job, streams):
     os.chdir(job["cwd"])
     os.environ.clear()
     os.environ.update(job["env"])
-    # JAX has read its variables; of these only one differs from process to process.
-    compiling.use(quick=bool(job["env"].get("JAX_DISABLE_MOST_OPTIMIZATIONS")))
+    _say_to_jax(job["env"])
     kind, what, *arguments = job["command"]
     paths = job["env"].get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = ["" if kind == "-c" else os.getcwd(), *filter(None, paths), *sys.path]
@@ -229,6 +230,14 @@ def become(job, streams):
         runpy.run_module(what, run_name="__main__", alter_sys=True)
     else:
         exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
+
+
+def _say_to_jax(env):
+    """JAX has read its variables; of these only two differ from process to process."""
+    quick = bool(env.get("JAX_DISABLE_MOST_OPTIMIZATIONS"))
+    compiling.use(quick, by_flags="XLA_FLAGS" in env)
+    folder = env.get("JAX_COMPILATION_CACHE_DIR")
+    jax.config.update("jax_compilation_cache_dir", folder)
 
 
 def prepare():
@@ -243,7 +252,9 @@ def prepare():
 
 
 if __name__ == "__main__":
+    gc.disable()
     prepare()
+    gc.enable()
     gc.freeze()  # what is imported is no garbage, and need not be copied to look for it
     gc.set_threshold(20_000, 20, 20)  # as in the tests
     become(*serve(socket.socket(fileno=int(sys.argv[1]))))
