@@ -5,12 +5,10 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
-from support import binaries
+from support import binaries, forking
 
 KILLS = 12
 # Four cells in three batches: one and one of the first program, two of the second.
@@ -87,14 +85,9 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, cache, whole):
 
 
 def test_a_reader_who_leaves_early_sees_no_traceback(tmp_path):
-    reader, writer = os.pipe()
-    os.close(reader)
-    with open(writer, "w") as pipe:
-        done = subprocess.run(
-            [sys.executable, "-m", "experiments.findings", f"--records_dir={tmp_path}"],
-            stdout=pipe,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"OODGAT_CACHE_DIR": str(tmp_path)},
-        )
-    assert (done.returncode, done.stderr) == (141, "")
+    command = "-m", "experiments.findings", f"--records_dir={tmp_path}"
+    variables = os.environ | {"OODGAT_CACHE_DIR": str(tmp_path)}
+    with forking.start(*command, env=variables) as process:
+        process.stdout.close()
+        process.wait(timeout=300)
+        assert (process.returncode, process.stderr.read()) == (141, "")
