@@ -15,6 +15,12 @@ from support.binaries import PACED, QUICK
 TESTS = pathlib.Path(__file__).parent.parent
 STEPS = 41
 PATIENCE = 600  # seconds for what should take one minute on a free machine
+# A process that dies while the other waits for it is missed sooner than users miss it.
+MISSED = """
+from oodgat_jax.cli import cluster
+
+cluster.HEARTBEAT = 8
+"""
 
 
 def free_port():
@@ -95,7 +101,7 @@ def whole_checkpoints(out):
 
 
 def test_a_process_that_dies_is_reported_and_leaves_a_checkpoint(tmp_path):
-    (tmp_path / "paced.py").write_text(PACED)
+    (tmp_path / "paced.py").write_text(PACED + MISSED)
     more = ("--checkpoint_seconds=0", "--plugin=paced")
     first, second = pair(tmp_path, *more, cwd=tmp_path)
     wait_for(lambda: any(whole_checkpoints(tmp_path)))
