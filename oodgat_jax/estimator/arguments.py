@@ -9,7 +9,7 @@ from typing import Any
 
 from oodgat_jax import experiment
 from oodgat_jax.detectors import DETECTORS
-from oodgat_jax.estimator import preparation, scaling
+from oodgat_jax.estimator import known_nodes, members, preparation, scaling
 from oodgat_jax.estimator.thresholds import THRESHOLDS
 from oodgat_jax.methods import recipes
 from oodgat_jax.registry import check_name
@@ -22,10 +22,10 @@ SEEDS = 2**32  # seeds are below this number
 
 def check(arguments: dict[str, Any]) -> recipes.Recipe:
     """Raises InputError for a wrong argument by its name; returns the recipe."""
-    members = arguments["members"]
-    if not is_whole(members) or not 1 <= members <= MOST_MEMBERS:
+    count = arguments["members"]
+    if not is_whole(count) or not 1 <= count <= MOST_MEMBERS:
         raise InputError(
-            f"members must be a whole number from 1 to {MOST_MEMBERS}, not {members!r}."
+            f"members must be a whole number from 1 to {MOST_MEMBERS}, not {count!r}."
         )
     for name in ("keep", "held_out"):
         check_share(name, arguments[name])
@@ -36,8 +36,9 @@ def check(arguments: dict[str, Any]) -> recipes.Recipe:
         raise InputError(
             f"directed must be True or False, not {arguments['directed']!r}."
         )
-    if arguments["detector"] is not None:
-        check_name("detector", arguments["detector"], DETECTORS)
+    detector = arguments["detector"]
+    if detector is not None:
+        check_name("detector", detector, DETECTORS)
     check_seed(arguments["random_state"])
     if not isinstance(arguments["method"], str):
         kind = type(arguments["method"]).__name__
@@ -48,7 +49,9 @@ def check(arguments: dict[str, Any]) -> recipes.Recipe:
             f"{arguments['settings']!r:.50}."
         )
     settings = experiment.as_settings(arguments["settings"] or {})
-    return recipes.override(recipes.recipe(None, arguments["method"]), settings)
+    recipe = recipes.override(recipes.recipe(None, arguments["method"]), settings)
+    known_nodes.needs(members.validated_by(arguments["method"], detector))
+    return recipe
 
 
 def binding(classifier: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import jraph
 import numpy as np
 
 from oodgat_jax import evaluation, experiment, methods, splits, training
-from oodgat_jax.detectors import NEEDS
 from oodgat_jax.estimator import forks, known_nodes
 from oodgat_jax.estimator.answers import Answer, Labeled
 from oodgat_jax.methods import METHODS, Method, recipes
@@ -83,8 +82,7 @@ def answer(
     task = methods.assemble(method, module)
     count = len(jax.tree.leaves(trained[0])[0])
     detector = method.validated_by
-    needs = () if detector in method.keeps else NEEDS.get(detector, ())
-    known = known_nodes.as_split(graph, detector, needs, labeled)
+    known = known_nodes.as_split(graph, method, labeled)
     stacked = splits.stack([known] * count)
     logits, scores = evaluation.score_all(task, trained, graph, stacked, [detector])
     found = np.asarray(scores[detector])

@@ -13,7 +13,13 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from support import hammer_saves, synthetic
 
-from oodgat_jax.estimator import OODGATClassifier, holding_out, inputs, persistence
+from oodgat_jax.estimator import (
+    OODGATClassifier,
+    holding_out,
+    inputs,
+    members,
+    persistence,
+)
 from oodgat_jax.types import InputError
 
 ONE_STEP = {"max_steps": 1}
@@ -60,7 +66,9 @@ def fit(graph, **arguments):
     ],
     ids=str,
 )
-def test_wrong_arguments_are_refused_by_name(graph, arguments, sentence):
+def test_wrong_arguments_are_refused_by_name(graph, arguments, sentence, monkeypatch):
+    """And before anything is trained."""
+    monkeypatch.delattr(members, "train")
     with pytest.raises(InputError, match=sentence) as raised:
         fit(graph, **arguments)
     assert "\n" not in str(raised.value)
