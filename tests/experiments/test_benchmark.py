@@ -34,7 +34,7 @@ def call(cache, tmp_path, monkeypatch):
 
 
 def test_a_plug_ins_method_on_a_generated_graph_beside_a_peer(call, tmp_path):
-    given = "--datasets=", "--sizes=1000", "--peer=echo ms_per_step: 1e6", "--rounds=2"
+    given = "--datasets=", "--sizes=1000", "--peer=echo ms_per_step: 1e6", "--rounds=1"
     code, out, err = call(*given, "--plugin=registers_mine", "--method=mine")
     assert code == 0, err
     assert "times faster" in out
@@ -49,7 +49,7 @@ def test_a_plug_ins_method_on_a_generated_graph_beside_a_peer(call, tmp_path):
     if kernels.status().available:
         assert record["gather_gbytes"] > 0
     assert record["peer_ms_per_step"] == 1e6
-    assert len(record["peer"]["ratios"]) == 2
+    assert len(record["peer"]["ratios"]) == 1
     assert "versions: python" in out
 
 

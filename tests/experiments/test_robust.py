@@ -26,14 +26,18 @@ def made(method, detector, auroc, off=(), stage="paper", known=(0, 1), validatio
     }
 
 
-@pytest.fixture
-def tiny(monkeypatch):
-    """The method with one step and a student of one step."""
+@pytest.fixture(scope="module")
+def small(students):
+    """The method with one step and a student of one step, compiled once."""
     sizes = {"max_steps": 1, "check_every": 1, "hidden": 4, "heads": 1}
     hyper = {**METHODS["oodgat-plus"].hyper, **sizes, "student_steps": 1.0}
-    method = METHODS["oodgat-plus"]._replace(hyper=hyper)
-    monkeypatch.setitem(METHODS, "oodgat-plus", method)
-    return method
+    return METHODS["oodgat-plus"]._replace(hyper=hyper)
+
+
+@pytest.fixture
+def tiny(monkeypatch, small):
+    monkeypatch.setitem(METHODS, "oodgat-plus", small)
+    return small
 
 
 def test_every_part_is_a_setting_of_the_method():
