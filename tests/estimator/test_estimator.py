@@ -13,24 +13,22 @@ from sklearn import metrics as sklearn_metrics
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_checks
-from support import hammer_saves, synthetic
+from support import hammer_saves, own_graph
+from support.own_graph import ISOLATED, NODES, SHORT
 
 from oodgat_jax.estimator import OODGATClassifier, inputs
 from oodgat_jax.types import InputError
 
 NAMES = np.array(["ant", "bee", "cat", "dog"])
-SHORT = {"max_steps": 81, "input_dropout": 0.2}
 
 
 @pytest.fixture(scope="module")
 def graph():
-    """Features, edges and labels: 4 known classes with 12 labels each, 4 unknown."""
-    made = synthetic.generate(400, 4000, 16, signal=2.0, seed=3)
-    labels = np.full(400, "-1", object)
-    for known in range(4):
-        labels[np.flatnonzero(made.labels == known)[:12]] = NAMES[known]
-    edges = np.stack([made.senders, made.receivers], 1)
-    return made.features, edges, labels, made.labels
+    """Features, edges, labels, true classes; every known class has 12 labels."""
+    features, edges, codes, truth = own_graph.generate(labeled=12)
+    labels = np.full(len(codes), "-1", object)
+    labels[codes >= 0] = NAMES[codes[codes >= 0]]
+    return features, edges, labels, truth
 
 
 @pytest.fixture(scope="module")
@@ -149,10 +147,12 @@ def test_labels_come_back_as_they_went_in(labels, kind):
     assert set(model.predict().tolist()) == {-1}
 
 
-@pytest.mark.parametrize("method", ["gat", "gcn", "mlp", "gkde"])
+@pytest.mark.parametrize("method", ["gat", "gatv2", "gcn", "sage", "mlp", "gkde"])
 def test_any_method(graph, method):
+    """Twice the same, also of nodes without edges."""
     settings = {"max_steps": 10}
     model = OODGATClassifier(method, members=2, settings=settings).fit(*graph[:3])
+    assert not np.isin(graph[1], np.arange(NODES)[ISOLATED]).any()
     assert np.isfinite(model.ood_score()).all()
     again = OODGATClassifier(method, members=2, settings=settings).fit(*graph[:3])
     np.testing.assert_array_equal(model.ood_score(), again.ood_score())

@@ -3,24 +3,19 @@
 import jax
 import numpy as np
 import pytest
-from support import synthetic
+from support import own_graph
+from support.own_graph import SHORT
 
 from oodgat_jax import report
 from oodgat_jax.estimator import OODGATClassifier, bounds, inspection
 from oodgat_jax.methods import assemble, recipes
 from oodgat_jax.types import InputError
 
-SHORT = {"max_steps": 21, "input_dropout": 0.2}
-
 
 @pytest.fixture(scope="module")
 def graph():
-    """Features, edges and labels: 4 known classes with 40 labels each, 4 unknown."""
-    made = synthetic.generate(480, 3000, 12, signal=2.0, seed=3)
-    labels = np.full(480, -1)
-    for known in range(4):
-        labels[np.flatnonzero(made.labels == known)[:40]] = known
-    return made.features, np.stack([made.senders, made.receivers], 1), labels
+    """Features, edges and labels; every known class has 40."""
+    return own_graph.generate(labeled=40)[:3]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +39,7 @@ def test_findings_are_those_of_the_answer_and_the_report(graph, fitted, found):
     held = found.bounds
     assert len(held.scores) == told.calibration == 30
     assert tuple(held.intervals[held.lost]) == (told.lost_low, told.lost_high)
-    assert found.space.shape[0] == 480
+    assert found.space.shape[0] == own_graph.NODES
     np.testing.assert_array_equal(
         bounds.shares(30), [bounds.share(count, 30) for count in range(31)]
     )
@@ -68,7 +63,7 @@ def test_attention_is_that_of_the_layers(fitted, found):
 
 
 def test_a_page_and_a_review_are_made(tmp_path, fitted, found):
-    ids = [f"n{row}" for row in range(480)]
+    ids = [f"n{row}" for row in range(own_graph.NODES)]
     fitted.report(tmp_path / "page.html", ids)
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert '"ids":["n0","n1"' in text
@@ -121,7 +116,7 @@ def test_a_backbone_without_ood_attention_has_none(graph):
     [
         (lambda model: model.review(0), "count must be a whole number, at least 1"),
         (lambda model: model.review(2.5), "count must be"),
-        (lambda model: model.findings(["a"]), "1 ids for 480 nodes"),
+        (lambda model: model.findings(["a"]), "1 ids for 400 nodes"),
     ],
 )
 def test_what_is_wrong_is_named(fitted, call, text):

@@ -3,31 +3,28 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from support import synthetic
+from support import own_graph
+from support.own_graph import FEATURES, NODES, SHORT
 
 from oodgat_jax.estimator import OODGATClassifier, feature_names, scaling
 from oodgat_jax.types import InputError
 
-SHORT = {"max_steps": 81, "input_dropout": 0.2}
-
 
 @pytest.fixture(scope="module")
 def graph():
-    made = synthetic.generate(300, 3000, 8, signal=2.0, seed=3)
-    labels = np.where((made.labels < 3) & (np.arange(300) % 2 == 0), made.labels, -1)
-    return made.features, np.stack([made.senders, made.receivers], 1), labels
+    return own_graph.generate(labeled=25)[:3]
 
 
 @pytest.fixture(scope="module")
 def fitted(graph):
-    names = [f"x{k}" for k in range(8)]
+    names = [f"x{k}" for k in range(FEATURES)]
     model = OODGATClassifier(members=1, settings=SHORT)
     return model.fit(*graph, names=names)
 
 
 def test_a_huge_column_does_no_harm(graph):
     features, edges, labels = graph
-    noise = np.random.default_rng(0).normal(size=(300, 1))
+    noise = np.random.default_rng(0).normal(size=(NODES, 1))
     for size in (1.0, 1e9, 1e37):
         given = np.hstack([features[:, 1:], size * noise])
         model = OODGATClassifier(members=1, settings=SHORT).fit(given, edges, labels)
@@ -83,10 +80,11 @@ class Table:
 
 def test_columns_are_matched_by_name(graph, fitted):
     features, edges, _ = graph
-    swapped = Table(features[:, ::-1], [f"x{k}" for k in reversed(range(8))])
+    swapped = Table(features[:, ::-1], [f"x{k}" for k in reversed(range(FEATURES))])
     np.testing.assert_array_equal(fitted.predict(swapped, edges), fitted.predict())
-    with pytest.raises(InputError, match="needs the features 'x7'"):
-        fitted.predict(Table(features, [*(f"x{k}" for k in range(7)), "y"]), edges)
+    columns = [*(f"x{k}" for k in range(FEATURES - 1)), "y"]
+    with pytest.raises(InputError, match="needs the features 'x15'"):
+        fitted.predict(Table(features, columns), edges)
     more = Table(np.hstack([features, features[:, :1]]), [*swapped.columns[::-1], "w"])
     with pytest.warns(UserWarning, match="features 'w' are left out"):
         np.testing.assert_array_equal(fitted.predict(more, edges), fitted.predict())
@@ -94,7 +92,7 @@ def test_columns_are_matched_by_name(graph, fitted):
 
 def test_names_come_from_a_table_and_are_saved(graph, tmp_path):
     features, edges, labels = graph
-    columns = [f"f{k}" for k in range(8)]
+    columns = [f"f{k}" for k in range(FEATURES)]
     model = OODGATClassifier(members=1, settings=SHORT)
     model.fit(Table(features, columns), edges, labels)
     model.save(tmp_path / "model")
@@ -103,7 +101,7 @@ def test_names_come_from_a_table_and_are_saved(graph, tmp_path):
 
 def test_wrong_names_are_refused(graph):
     features = graph[0]
-    with pytest.raises(InputError, match="each of the 8 features"):
+    with pytest.raises(InputError, match="each of the 16 features"):
         feature_names.of(features, ["a"])
     with pytest.raises(InputError, match="Two features are called 'a'"):
-        feature_names.of(features, ["a"] * 8)
+        feature_names.of(features, ["a"] * FEATURES)
