@@ -86,17 +86,12 @@ def train_on(text, task, runs, schedule, checkpoints=None):
 
 
 def fifty_steps(*texts):
-    """Fifty steps of OODGAT on meshes, in all processes, beside one device.
-
-    All processes get the same states, and the first of them compares.
-    """
+    """Fifty steps of OODGAT on meshes, in all processes, beside one device."""
     task = build("oodgat")
     runs = make_runs(2)
-    found = [train_on(text, task, runs, FIFTY) for text in texts]
-    if jax.process_index():
-        return
     one = train_on("one", task, runs, FIFTY)
-    for states in found:
+    for text in texts:
+        states = train_on(text, task, runs, FIFTY)
         np.testing.assert_allclose(states.losses, one.losses, atol=1e-5, rtol=0)
         np.testing.assert_allclose(states.scores, one.scores, atol=1e-5, rtol=0)
         np.testing.assert_array_equal(states.best_step, one.best_step)
