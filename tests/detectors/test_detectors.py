@@ -1,7 +1,7 @@
 """What every detector must satisfy, and every one that is added.
 
-That nothing depends on `jit` is a contract of `oodgat_jax.testing`, under which
-`test_testing.py` puts every detector.
+That nothing depends on `jit` and `vmap` is a contract of `oodgat_jax.testing`, under
+which `test_testing.py` puts every detector; here all are called with two runs at once.
 """
 
 import functools
@@ -37,18 +37,32 @@ def case():
 
 
 @pytest.fixture(scope="module")
-def scores(case):
-    """(detector, split, weights) -> scores, each detector compiled once."""
+def at_once(case):
+    """(detector, weights and split of each of two runs) -> scores, compiled once."""
 
     @functools.cache
     def program(name):
-        def score(weights, graph, split):
-            return DETECTORS[name](detector_cases.linear(weights), graph, split)
+        def score(run):
+            weights, split = run
+            return DETECTORS[name](detector_cases.linear(weights), case.graph, split)
 
-        return jax.jit(score)
+        return jax.jit(jax.vmap(score))
+
+    def of(name, *runs):
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *runs)
+        return np.asarray(program(name)(stacked))
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def scores(case, at_once):
+    """(detector, split, weights) -> scores, those of two equal runs."""
 
     def of(name, split=case.split, weights=case.weights):
-        return np.asarray(program(name)(weights, case.graph, split))
+        first, second = at_once(name, (weights, split), (weights, split))
+        np.testing.assert_array_equal(first, second)
+        return first
 
     return of
 
@@ -72,18 +86,12 @@ def test_scores_are_finite_and_one_per_node(name, scores):
 
 
 @ALL
-def test_runs_at_once_give_the_same(name, case, scores):
-    """Two runs that differ in the model and in the split, batched."""
+def test_runs_at_once_give_the_same(name, case, at_once, scores):
+    """Two runs that differ in the model and in the split, and each beside its like."""
     random = np.random.default_rng(1)
     other = detector_cases.draw(random, case.split.labels)
-    splits = jax.tree.map(lambda *leaves: jnp.stack(leaves), case.split, other)
-    weights = np.stack([case.weights, 0.5 * case.weights])
-
-    def one(run):
-        predict = detector_cases.linear(run[0])
-        return DETECTORS[name](predict, case.graph, run[1])
-
-    both = jax.jit(jax.vmap(one))((weights, splits))
+    weights = case.weights, 0.5 * case.weights
+    both = at_once(name, (weights[0], case.split), (weights[1], other))
     expected = [scores(name), scores(name, other, weights[1])]
     assert_close(both, expected, name)
 
