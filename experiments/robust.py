@@ -97,6 +97,8 @@ OWN: app.Definitions = {
     ),
 }
 
+_areas = jax.jit(jax.vmap(metrics.auroc))  # of every run
+
 
 def main() -> int | None:
     """Trains what is missing, then draws."""
@@ -157,8 +159,7 @@ def _judged(result: experiment.Result, detector: str) -> Keys:
 
     Of the stage ensembles, also what the runs of a split say together.
     """
-    area = jax.jit(jax.vmap(metrics.auroc))
-    found = area(result.scores[detector], result.splits.is_ood, result.splits.val)
+    found = _areas(result.scores[detector], result.splits.is_ood, result.splits.val)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     keys = {"validation_auroc": np.asarray(found).tolist(), "made": now}
     if FLAGS.stage == robust_ensembles.STAGE:

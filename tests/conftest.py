@@ -55,18 +55,25 @@ OPTIMIZED = (
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Prepares a process that runs tests."""
+    """Prepares a process that runs tests; what hands them out has kernels compiled."""
     hands_out = session.config.getoption("numprocesses", None)
     if not hands_out or hasattr(session.config, "workerinput"):
         prepare()
+    else:
+        from experiments.support import kernels_ahead
+
+        kernels_ahead.begin([])
 
 
 def prepare() -> None:
+    import jax
     from support import quick_unique
 
     from oodgat_jax.datasets import download
     from oodgat_jax.datasets.readers import digits
 
+    # What these processes compile is read by no other; those that they start keep it.
+    jax.config.update("jax_enable_compilation_cache", False)
     quick_unique.use()
     # Many tests train on digits, whose neighbors are found once in every process.
     digits.neighbor_graph = functools.cache(digits.neighbor_graph)
@@ -87,6 +94,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_sessionfinish() -> None:
+    """Spares what is left too, for which pytest would look five times."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def compiling(request: pytest.FixtureRequest) -> None:
     """Compiles without optimizing, but for the files named above."""
@@ -101,6 +113,16 @@ def students(request: pytest.FixtureRequest) -> None:
     from support import lone_teacher
 
     lone_teacher.use(student=request.path.name in lone_teacher.WITH_STUDENT)
+
+
+@pytest.fixture(scope="session")
+def native():
+    """The compiled kernels; tests of them are skipped where there are none."""
+    from oodgat_jax import kernels
+
+    if not kernels.status().available:
+        pytest.skip(kernels.status().reason)
+    return kernels.status()
 
 
 @pytest.fixture(scope="session")

@@ -138,6 +138,12 @@ def test_consistency_and_discrepancy_reach_what_they_should(name, side):
         assert reached == (side in sides.get(kind, ("attention",)))
 
 
+@ALL
+def test_every_term_has_a_gradient(name):
+    _, slope = term_and_slope(name)(make_outputs(), make_split(), HYPER)
+    assert any(np.any(leaf) for leaf in jax.tree.leaves(slope))
+
+
 def zeros(outputs):
     return jax.tree.map(jnp.zeros_like, outputs)
 

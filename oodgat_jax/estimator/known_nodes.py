@@ -50,9 +50,9 @@ def as_split(graph: jraph.GraphsTuple, method: Method, labeled: Labeled) -> Spli
         nodes = labeled.nodes
         if size <= nodes.max() or digest(graph, nodes) != labeled.digest:
             raise InputError(
-                f"Detector {method.validated_by} compares with the labeled nodes of the fit, "
-                "which this graph does not begin with: give the fitted graph with "
-                "further nodes behind it, or choose another detector."
+                f"Detector {method.validated_by} compares with the labeled nodes of "
+                "the fit, which this graph does not begin with: give the fitted graph "
+                "with further nodes behind it, or choose another detector."
             )
         codes[nodes] = labeled.codes
     return holding_out.as_split(codes, nobody)

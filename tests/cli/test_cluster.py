@@ -19,7 +19,7 @@ PATIENCE = 600  # seconds for what should take one minute on a free machine
 MISSED = """
 from oodgat_jax.cli import cluster
 
-cluster.HEARTBEAT = 8
+cluster.HEARTBEAT = 5
 """
 
 

@@ -260,7 +260,7 @@ def test_settings_out_of_reach_are_refused(made):
 def test_a_feature_of_billions_is_scaled(made):
     rows = [[*row, 1e9 * (n % 7)] for n, row in enumerate(made)]
     write("nodes.csv", ["id", "label", *COLUMNS, "big"], rows)
-    run(*TABLES, "--members=1", "--set=max_steps=81", "--save=model")
+    run(*TABLES, "--method=gcn", "--members=1", "--set=max_steps=81", "--save=model")
     facts = json.loads(pathlib.Path("model/model.json").read_text())
     assert facts["report"]["accuracy"] > 0.9
     assert facts["scaling"]["deviation"][-1] > 1e8

@@ -10,9 +10,7 @@ from support import forking
 from oodgat_jax import kernels
 from oodgat_jax.kernels import compiling
 
-pytestmark = pytest.mark.skipif(
-    not kernels.status().available, reason=kernels.status().reason
-)
+pytestmark = pytest.mark.usefixtures("native")
 ASK = """
 from oodgat_jax import graphs, kernels
 import numpy as np

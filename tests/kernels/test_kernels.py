@@ -10,7 +10,7 @@ import scipy.sparse
 from support.kernel_cases import FeatureSizes, Sizes, attention_error, feature_error
 from support.synthetic import generate
 
-from oodgat_jax import graphs, kernels, methods, models
+from oodgat_jax import graphs, methods, models
 from oodgat_jax.detectors import input_step
 from oodgat_jax.graphs import sparse
 from oodgat_jax.kernels import calling
@@ -18,9 +18,6 @@ from oodgat_jax.methods import recipes
 from oodgat_jax.models import attention
 from oodgat_jax.types import InputError, Rates
 
-NEEDS_COMPILER = pytest.mark.skipif(
-    not kernels.status().available, reason=kernels.status().reason
-)
 REAL = (
     "cora",
     "citeseer",
@@ -30,7 +27,7 @@ REAL = (
     "coauthor-cs",
     "facebook-pages",
 )
-pytestmark = NEEDS_COMPILER
+pytestmark = pytest.mark.usefixtures("native")
 
 
 @pytest.mark.parametrize("logit", ["ood", "gat"])

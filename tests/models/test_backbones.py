@@ -1,7 +1,9 @@
-"""What every backbone, regularizer and method must satisfy, also those added later.
+"""What every backbone and method must satisfy, also those added later.
 
-The same for detectors is in `test_detectors.py`; that nothing depends on `jit` is a
-contract of `oodgat_jax.testing`, under which `test_testing.py` puts every entry.
+The same for detectors is in `test_detectors.py`, for regularizers in `test_losses.py`;
+that nothing depends on `jit`, and no regularizer on hidden labels or on the order of
+nodes, is a contract of `oodgat_jax.testing`, under which `test_testing.py` puts every
+entry.
 """
 
 import functools
@@ -19,7 +21,7 @@ from oodgat_jax.graphs import sparse
 from oodgat_jax.losses import REGULARIZERS
 from oodgat_jax.methods import METHODS, recipes
 from oodgat_jax.models import BACKBONES
-from oodgat_jax.types import Outputs, Rates, Split
+from oodgat_jax.types import Rates, Split
 
 NODES, FEATURES, CLASSES, HIDDEN, HEADS = 20, 7, 3, 5, 2
 SIZES = {"hidden": HIDDEN, "heads": HEADS, "latent": HIDDEN}
@@ -42,7 +44,6 @@ HYPER = {
 }
 LATE = 500  # a step after which every part of a regularizer counts
 EVERY_BACKBONE = pytest.mark.parametrize("name", BACKBONES)
-EVERY_REGULARIZER = pytest.mark.parametrize("name", REGULARIZERS)
 EVERY_METHOD = pytest.mark.parametrize("name", METHODS)
 
 
@@ -155,48 +156,6 @@ def test_backbone_takes_dropout_from_its_key(name):
     first, again, other = (outputs(graph, RATES, seed) for seed in (1, 1, 2))
     assert_trees_equal(first, again)
     assert not np.allclose(first.logits, other.logits)
-
-
-def make_outputs():
-    draw = np.random.default_rng(4)
-    attention = tuple(draw.normal(size=(2, NODES, HEADS)).astype(np.float32))
-    logits = draw.normal(size=(NODES, CLASSES)).astype(np.float32)
-    return Outputs(logits, np.zeros((NODES, 1), np.float32), attention)
-
-
-@functools.cache
-def regularizer(name):
-    def value(outputs, split, graph):
-        return REGULARIZERS[name].value(outputs, split, HYPER, LATE, graph)
-
-    return jax.jit(jax.value_and_grad(value))
-
-
-@EVERY_REGULARIZER
-def test_regularizer_is_a_finite_scalar(name):
-    value, slope = regularizer(name)(make_outputs(), make_split(), make_graph())
-    assert value.shape == ()
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((value, slope)))
-    assert any(np.any(leaf) for leaf in jax.tree.leaves(slope))
-
-
-@EVERY_REGULARIZER
-def test_regularizer_does_not_depend_on_the_order_of_nodes(name):
-    order = np.random.default_rng(6).permutation(NODES)
-    outputs, split = make_outputs(), make_split()
-    value, slope = regularizer(name)(outputs, split, make_graph())
-    outputs, split = jax.tree.map(lambda leaf: leaf[order], (outputs, split))
-    moved, moved_slope = regularizer(name)(outputs, split, make_graph(order))
-    np.testing.assert_allclose(moved, value, rtol=1e-5)
-    expected = jax.tree.map(lambda leaf: leaf[order], slope)
-    assert_trees_close(moved_slope, expected)
-
-
-@EVERY_REGULARIZER
-def test_regularizer_does_not_see_hidden_labels(name):
-    split, outputs, graph = make_split(), make_outputs(), make_graph()
-    seen = regularizer(name)(outputs, split, graph)
-    assert_trees_equal(regularizer(name)(outputs, scrambled(split), graph), seen)
 
 
 def make_runs(split_of_each):
