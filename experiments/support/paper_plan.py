@@ -35,9 +35,10 @@ SMALL = ("cora", "digits")
 IN_PAPER = tuple(m for m in end_to_end.TABLE_METHODS if m != "gkde")
 QUICK = ("digits", "cora")
 # The paper's grid has up to 48 cells a method and takes days on two cores. This is the
-# part of it that every method has: the authors' settings and their neighbors.
-GRID = ("lr=0.01,0.1", "dropout=0,0.5", "weight_decay=0,5e-4")
-GKDE_GRID = ("lr=0.01,0.1", "weight_decay=0,5e-4")  # its dropout is part of its method
+# part of it that every method has: heads stay the authors', and a weight decay of 5e-3,
+# which by validation was far behind for GCN, GAT and OODGAT, is left out.
+GRID = ("lr=0.01,0.1", "dropout=0,0.5", "weight_decay=0,5e-5,5e-4")
+GKDE_GRID = ("lr=0.01,0.1", "weight_decay=0,5e-5,5e-4")  # dropout is part of its method
 QUICK_GRID = ("lr=0.01,0.1",)
 COMMON = ("out", "data_dir", "kernel", "set", "plugin")  # flags that studies inherit
 
