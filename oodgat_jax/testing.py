@@ -156,14 +156,14 @@ def check_backbone(module: type[nn.Module], **fields: Any) -> None:
     case, net = make_case(), module(num_classes=CLASSES, **fields)
     params = _random_params(net, case.graph)
     call = jax.jit(functools.partial(models.apply, net))
-    outputs = models.apply(net, params, case.graph)
+    outputs = call(params, case.graph)
     _check_outputs(outputs)
-    _close(call(params, case.graph), outputs, "it must give the same under jit")
     calm = call(params, case.graph, Rates(0.0, 0.0, 0.0), jax.random.key(0))
     _close(calm, outputs, "rates of zero must be no dropout")
     dropout = params, case.graph, Rates(0.5, 0.5, 0.5), jax.random.key(1)
-    again = models.apply(net, *dropout)  # traced anew: randomness of Python shows
-    _close(call(*dropout), again, "same key, same dropout")
+    # Not compiled: what depends on `jit`, and randomness of Python, show.
+    again = models.apply(net, *dropout)
+    _close(call(*dropout), again, "same key, same dropout, with and without jit")
     sparse = call(params, graphs.build(case.dataset, "sparse"))
     _close(sparse, outputs, "the sparse and the segment kernel must give the same")
     order = np.random.default_rng(5).permutation(NODES)

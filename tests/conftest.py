@@ -90,7 +90,7 @@ def pytest_collection_finish() -> None:
     """Spares what is imported by now, which is no garbage, from every collection."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(100_000, 20, 20)
     gc.enable()
 
 

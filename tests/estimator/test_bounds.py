@@ -1,5 +1,7 @@
 """What is said with 95 % confidence is true that often: a thousand made score sets."""
 
+import functools
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -10,6 +12,9 @@ SETS = 1000
 # Of a thousand sets, 50 may fail at 95 %; this many do with a chance below 1e-4.
 MOST_FAILURES = 78
 KNOWN, STEPS, WIDTH, KEEP = 250, 40, 12, 0.95
+# Of whole numbers that often come again.
+share = functools.cache(bounds.share)
+least_unknown = functools.cache(bounds.least_unknown)
 
 
 def choose_step(random, choosing, others):
@@ -38,9 +43,9 @@ def stated(seed, unknown_share, calibration_count=40, threshold="quantile"):
         at = float(np.median(others @ step))
     keep = KEEP if threshold == "quantile" else None
     lost = bounds.lost_count(scores["calibration"], at, keep)
-    interval = bounds.share(lost, calibration_count)
+    interval = share(lost, calibration_count)
     called = int((unlabeled > at).sum())
-    least = bounds.least_unknown(called, len(unlabeled), lost, calibration_count)
+    least = least_unknown(called, len(unlabeled), lost, calibration_count)
     truth = stats.norm.sf(at / np.linalg.norm(step))
     return interval, truth, least, unknown_count / len(unlabeled)
 
@@ -78,7 +83,7 @@ def test_equal_scores_do_not_help():
         scores = (np.random.default_rng(seed).random(30) < 0.1).astype(float)
         at = thresholds.quantile(scores, scores, KEEP)
         lost = bounds.lost_count(scores, at, KEEP)
-        outside += bounds.share(lost, 30).high < (0.1 if at < 1 else 0.0)
+        outside += share(lost, 30).high < (0.1 if at < 1 else 0.0)
     assert outside <= MOST_FAILURES
 
 

@@ -119,7 +119,8 @@ def test_wrong_names(flag, text, tmp_path, cache):
     assert text in err
 
 
-def test_ensembles_are_recorded_and_drawn(tmp_path, cache, tiny):
+def test_ensembles_are_recorded_and_drawn(tmp_path, cache, tiny, monkeypatch):
+    monkeypatch.setitem(robust.DETECTORS, "oodgat-plus", ["FUSED+student"])
     options = ["--stage=ensembles", "--datasets=digits", "--rows=OODGAT+"]
     code, out, err = call("robust", *options, f"--out={tmp_path}", cache=cache)
     assert code == 0, err
