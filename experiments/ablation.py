@@ -128,6 +128,12 @@ def _in_order(found: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return [t for t in order if t in found] + [t for t in found if t not in order]
 
 
+def shown(records: Sequence[Record]) -> list[Record]:
+    """Returns the records of the table's rows."""
+    pairs = known(records)
+    return [each for pair in pairs for each in find(records, *pair).values()]
+
+
 def draw(records: Sequence[Record]) -> tables.Table:
     """Draws a row per data set, method, regularizers and detector."""
     rows: list[list[tables.Cell | str]] = []
@@ -154,7 +160,7 @@ STUDY = Study(
     command="python -m experiments.ablation --out=experiments/records",
     trainings=every_training,
     tables=study.single(draw),
-    note=counted(NOTE),
+    note=counted(NOTE, shown),
     caption="By regularizers",
 )
 

@@ -126,6 +126,18 @@ def _points(records: Sequence[Record], name: str) -> dict[str, list[Record]]:
     return {d: [p[value] for value in sorted(p)] for d, p in found.items()}
 
 
+def shown(records: Sequence[Record]) -> list[Record]:
+    """Returns the records of the points of all curves."""
+    found = [curves(records, *pair) for pair in ablation.known(records)]
+    return [
+        record
+        for curve in found
+        for detectors in curve.values()
+        for points in detectors.values()
+        for record in points
+    ]
+
+
 def draw(records: Sequence[Record]) -> tables.Table:
     """Draws a row per value of each curve and detector."""
     rows = []
@@ -187,7 +199,7 @@ STUDY = Study(
     trainings=every_training,
     tables=study.single(draw),
     figures=draw_figures,
-    note=counted(NOTE),
+    note=counted(NOTE, shown),
     caption="Points of the curves",
     figure_caption="{}: over one hyper-parameter at a time",
 )

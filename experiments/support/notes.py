@@ -11,6 +11,14 @@ def runs(records: Sequence[Record]) -> str:
     return f"{count} run" if count == "1" else f"{count} runs"
 
 
-def counted(note: str) -> Callable[[Sequence[Record]], str]:
-    """Returns a function that puts the runs of records into a note's {runs}."""
-    return lambda records: note.format(runs=runs(records))
+def counted(
+    note: str, shown: Callable[[Sequence[Record]], Sequence[Record]] | None = None
+) -> Callable[[Sequence[Record]], str]:
+    """Returns a function that puts the runs of records into a note's {runs}.
+
+    Args:
+      note: the text.
+      shown: picks the records that the table shows, if these are not all.
+    """
+    pick = shown or (lambda records: records)
+    return lambda records: note.format(runs=runs(pick(records)))

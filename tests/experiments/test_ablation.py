@@ -46,6 +46,15 @@ def test_table_in_the_papers_order_with_its_figures():
     assert found[8][4] == "90.0 ± 0.0"
 
 
+def test_the_note_counts_the_runs_of_rows_that_are_shown():
+    old, new = (
+        record("amazon-computers", "ATT", areas, regularizers=[])
+        for areas in ((0.9,), (0.9, 0.8))
+    )
+    assert "over 2 runs" in ablation.STUDY.note([old, new])
+    assert "over 1 run," in ablation.STUDY.note([new, old])
+
+
 def test_a_row_is_trained(tmp_path, cache):
     tiny = ["--splits=1", "--seeds=1", "--set=max_steps=11", "--set=hidden=8"]
     tiny += ["--set=heads=1", "--rows=ce"]

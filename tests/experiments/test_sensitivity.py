@@ -46,6 +46,8 @@ def test_points_of_fewer_runs_do_not_mix():
     assert [len(r["model_seeds"]) for r in found["consistency"]["ATT"]] == [3, 3]
     assert [len(r["model_seeds"]) for r in found["entropy"]["ATT"]] == [2, 2]
     assert len(sensitivity.draw_figures([*RECORDS, *more])) == 1
+    assert "over 2 to 3 runs" in sensitivity.STUDY.note([*RECORDS, *more])
+    assert "over 3 runs" in sensitivity.STUDY.note([*RECORDS[:3], *more])
 
 
 def test_table_and_figure():
