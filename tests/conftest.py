@@ -57,7 +57,11 @@ OPTIMIZED = (
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Prepares a process that runs tests; what hands them out has kernels compiled."""
     hands_out = session.config.getoption("numprocesses", None)
-    if not hands_out or hasattr(session.config, "workerinput"):
+    if hasattr(session.config, "workerinput"):
+        # After all that others register: freeing what a thousand tests made is slow.
+        atexit.register(os._exit, 0)
+        prepare()
+    elif not hands_out:
         prepare()
     else:
         from experiments.support import kernels_ahead
@@ -67,16 +71,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def prepare() -> None:
     import jax
-    from support import quick_unique
+    from support import leaving, quick_digits, quick_unique
 
     from oodgat_jax.datasets import download
-    from oodgat_jax.datasets.readers import digits
 
     # What these processes compile is read by no other; those that they start keep it.
     jax.config.update("jax_enable_compilation_cache", False)
+    leaving.use()
     quick_unique.use()
-    # Many tests train on digits, whose neighbors are found once in every process.
-    digits.neighbor_graph = functools.cache(digits.neighbor_graph)
+    quick_digits.use()
     # Binaries that tests call with a cache of their own share the compiled kernels.
     os.environ.setdefault("OODGAT_KERNELS_DIR", str(download.cache_dir() / "kernels"))
 
@@ -88,7 +91,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Spares what is imported by now, which is no garbage, from every collection."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
     gc.enable()

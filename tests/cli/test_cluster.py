@@ -13,7 +13,8 @@ from support import forking
 from support.binaries import PACED, QUICK
 
 TESTS = pathlib.Path(__file__).parent.parent
-STEPS = 41
+STEPS = 41  # in which there is time to kill a process
+FEW = ["--set=max_steps=11"]
 PATIENCE = 600  # seconds for what should take one minute on a free machine
 # A process that dies while the other waits for it is missed sooner than users miss it.
 MISSED = """
@@ -60,7 +61,7 @@ def only_records(out):
 
 def test_losses_of_two_processes_are_those_of_one_device():
     port = free_port()
-    script = ["-m", "support.shard_cases", "2", "fifty_steps", "runs:2,graph:2"]
+    script = ["-m", "support.shard_cases", "2", "steps", "20", "runs:2,graph:2"]
     processes = [
         start(script, cwd=TESTS, SHARD_CASES=f"{port},{number}") for number in range(2)
     ]
@@ -70,9 +71,9 @@ def test_losses_of_two_processes_are_those_of_one_device():
 
 
 def test_one_of_two_processes_writes_what_one_process_would(tmp_path):
-    one = start(detect(tmp_path / "one"))
+    one = start(detect(tmp_path / "one", *FEW))
     assert one.wait(PATIENCE) == 0, one.stderr.read()
-    first, second = pair(tmp_path / "two")
+    first, second = pair(tmp_path / "two", *FEW)
     out, errors = first.communicate(timeout=PATIENCE)
     assert first.returncode == 0, errors
     assert "2 runs" in out

@@ -4,7 +4,9 @@ import json
 import random
 import signal
 import time
+from unittest import mock
 
+import jax
 import pytest
 from absl import flags
 from support import binaries
@@ -28,8 +30,9 @@ KILLS = 3
 
 @pytest.fixture(scope="module")
 def call(cache):
-    """Calls the binary with these flags."""
-    return lambda *words: binaries.call("paper", *words, cache=cache)
+    """Calls the binary with these flags; what other tests have compiled stays."""
+    with mock.patch.object(jax, "clear_caches"):
+        yield lambda *words: binaries.call("paper", *words, cache=cache)
 
 
 @pytest.fixture(scope="module")

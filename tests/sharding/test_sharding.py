@@ -19,7 +19,7 @@ def run_case(request, *arguments):
 
 
 def test_fifty_steps_on_any_mesh(request):
-    run_case(request, 8, "fifty_steps", "runs:8", "runs:2,graph:4", "graph:8")
+    run_case(request, 8, "steps", 50, "runs:8", "runs:2,graph:4", "graph:8")
 
 
 def test_losses_gradients_and_validation(request):

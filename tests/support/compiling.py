@@ -31,9 +31,9 @@ mlir.make_ir_context = functools.cache(mlir.make_ir_context)
 SMALL = 80  # operations; they compile in a third of the time from which it is kept
 _usual_key = compiler._get_cache_key
 
-# Few compiled programs are read again, so writing is to be quick; any level is read.
+# Few compiled programs are read again, so they are kept as they are; any level is read.
 if not (compilation_cache.zstd or compilation_cache.zstandard):
-    compilation_cache.compress_executable = functools.partial(zlib.compress, level=1)
+    compilation_cache.compress_executable = functools.partial(zlib.compress, level=0)
 
 
 def use(quick: bool, by_flags: bool = False) -> None:

@@ -27,7 +27,7 @@ import jax
 
 from oodgat_jax import source_digest
 from oodgat_jax.datasets.readers import digits
-from support import compiling, lone_teacher, quick_unique
+from support import compiling, leaving, lone_teacher, quick_digits, quick_unique
 
 TESTS = pathlib.Path(__file__).parent.parent
 LARGEST = 1 << 20  # bytes of a message
@@ -226,10 +226,15 @@ def become(job, streams):
     paths = job["env"].get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = ["" if kind == "-c" else os.getcwd(), *filter(None, paths), *sys.path]
     sys.argv = [kind if kind == "-c" else what, *arguments]
-    if kind == "-m":
-        runpy.run_module(what, run_name="__main__", alter_sys=True)
-    else:
-        exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
+    code = None
+    try:
+        if kind == "-m":
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
+        else:
+            exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
+    except SystemExit as end:
+        code = end.code
+    leaving.leave(code)
 
 
 def _say_to_jax(env):
@@ -244,10 +249,11 @@ def prepare():
     """Imports and computes what most commands need and what is always the same."""
     for name in MODULES:
         importlib.import_module(name)
+    leaving.use()
     quick_unique.use()
     lone_teacher.use()
     source_digest.digest()  # kept by the library, once per process
-    digits.neighbor_graph = functools.cache(digits.neighbor_graph)
+    quick_digits.use()
     digits.neighbor_graph(digits.NEIGHBORS)
 
 

@@ -45,7 +45,6 @@ HYPER = {
     "discrepancy": 0.005,
     "threshold": 0.5,
 }
-FIFTY = training.Schedule(max_steps=50, check_every=1, patience=100)
 
 
 def with_sparse_features(dataset):
@@ -85,13 +84,14 @@ def train_on(text, task, runs, schedule, checkpoints=None):
     )
 
 
-def fifty_steps(*texts):
-    """Fifty steps of OODGAT on meshes, in all processes, beside one device."""
+def steps(count, *texts):
+    """Steps of OODGAT on meshes, in all processes, beside one device."""
     task = build("oodgat")
     runs = make_runs(2)
-    one = train_on("one", task, runs, FIFTY)
+    schedule = training.Schedule(max_steps=int(count), check_every=1, patience=100)
+    one = train_on("one", task, runs, schedule)
     for text in texts:
-        states = train_on(text, task, runs, FIFTY)
+        states = train_on(text, task, runs, schedule)
         np.testing.assert_allclose(states.losses, one.losses, atol=1e-5, rtol=0)
         np.testing.assert_allclose(states.scores, one.scores, atol=1e-5, rtol=0)
         np.testing.assert_array_equal(states.best_step, one.best_step)
