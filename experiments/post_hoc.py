@@ -225,7 +225,7 @@ def draw(
         [dataset, row.title, *_cells(records, dataset, row)]
         for dataset in datasets
         for row in ROWS
-        if _found(records, dataset, row)
+        if find(records, dataset, row)
     ]
     if not rows:
         raise InputError(f"There are no records of {', '.join(datasets)}.")
@@ -242,7 +242,7 @@ def known(records: Sequence[Record]) -> list[str]:
     return paper_results.in_order([record["dataset"] for record in records], "post_hoc")
 
 
-def _found(records: Sequence[Record], dataset: str, row: Row) -> dict[str, Record]:
+def find(records: Sequence[Record], dataset: str, row: Row) -> dict[str, Record]:
     """Returns the latest record of each selection."""
     where = {"dataset": dataset, "method": row.method, "detector": row.detector}
     each = {s: latest(records, **where, selection=s) for s in SELECTIONS}
@@ -253,7 +253,7 @@ def _cells(
     records: Sequence[Record], dataset: str, row: Row
 ) -> list[tables.Cell | str]:
     """Returns the metrics of ours, of ours as oracle and of the paper's."""
-    found = _found(records, dataset, row)
+    found = find(records, dataset, row)
     ours = found.get("validation", found.get("fixed"))
     paper = [paper_results.figure("post_hoc", row.paper, dataset, m) for m in METRICS]
     return [

@@ -67,15 +67,22 @@ def known(records: Sequence[Record]) -> list[str]:
 
 def titled(records: Sequence[Record]) -> list[tuple[str, tables.Table]]:
     """Draws a table per data set; where all methods are tuned, a second one without."""
+    return [
+        (title, draw(mine, mine[0]["dataset"])) for title, mine in by_title(records)
+    ]
+
+
+def by_title(records: Sequence[Record]) -> list[tuple[str, list[Record]]]:
+    """Returns the records of a data set that each table is drawn from."""
     shown = []
     for name in known(records):
-        tuned = is_tuned(records, name)
-        title = TUNED.format(name) if tuned else name
-        shown.append((title, draw(records, name)))
-        plain = [r for r in records if not _other_settings(r)] if tuned else []
+        mine = [record for record in records if record["dataset"] == name]
+        tuned = is_tuned(mine, name)
+        shown.append((TUNED.format(name) if tuned else name, mine))
+        plain = [r for r in mine if not _other_settings(r)] if tuned else []
         plain = [{k: v for k, v in r.items() if k != "tuned"} for r in plain]
-        if name in known(plain):
-            shown.append((AUTHORS.format(name), draw(plain, name)))
+        if plain:
+            shown.append((AUTHORS.format(name), plain))
     return shown
 
 

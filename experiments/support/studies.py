@@ -3,6 +3,7 @@
 from experiments import (
     ablation,
     benchmark,
+    differences,
     edge_removal,
     edge_roles,
     end_to_end,
@@ -22,6 +23,7 @@ from experiments.support.study import Study
 
 STUDIES: tuple[Study, ...] = (
     findings.STUDY,
+    differences.STUDY,
     end_to_end.STUDY,
     robust.STUDY,
     tune.STUDY,
