@@ -38,16 +38,16 @@ NOTE = (
     f"{POINTS:.0f} points from it: {{kinds}}. rule: the paper's FPR95 averages over "
     "ROC points near 95 % TPR; by that rule ours, given here, is nearer. paper: its "
     "main table has another figure for the same, which ours is near. measured: by an "
-    "experiment of its own, on the page named. spread: no more than "
+    "experiment of its own, on the page of the table. spread: no more than "
     f"{ERRORS:.0f} standard errors of the difference of two means; the error of one, "
     "given here, follows from how our runs vary between splits and between seeds. So "
     "few runs cannot tell such a difference from chance, if the paper's splits are "
     "others than ours."
 )
-# What was found out by measurement, by study and row, and the page that has it.
+# What was found out by measurement, by study and row; the page of the table has it.
 MEASURED = {
-    ("post_hoc", "CaGCN"): "its calibration costs it (post-hoc detectors)",
-    ("post_hoc", "Mahalanobis"): "layer and covariance (post-hoc detectors)",
+    ("post_hoc", "CaGCN"): "its calibration",
+    ("post_hoc", "Mahalanobis"): "layer, covariance",
 }
 
 
@@ -106,7 +106,7 @@ def far(figures: Sequence[Figure]) -> list[Figure]:
 def reason(figure: Figure) -> Reason:
     """Returns why a figure is far from the paper's."""
     alike = figure
-    if figure.metric == "fpr95":
+    if figure.metric == "fpr95" and "fpr95_paper" in figure.record["metrics"]:
         alike = figure._replace(metric="fpr95_paper")
         if abs(alike.gap) <= POINTS:
             return Reason(RULE, f"{alike.values.mean():.1f}")
@@ -173,7 +173,9 @@ def _figures(
 def _of_end_to_end(records: Records) -> Iterator[Figure]:
     for title, mine in main_table.by_title(records):
         name = mine[0]["dataset"]
-        table = f"Main table{title.removeprefix(name)}"
+        kinds = {main_table.TUNED: ", tuned", main_table.AUTHORS: ", authors'"}
+        told = {kind.format(name): text for kind, text in kinds.items()}
+        table = f"Main table{told.get(title, '')}"
         for row in main_table.ROWS:
             if record := main_table.find(mine, name, row):
                 where = "end_to_end", row.paper
